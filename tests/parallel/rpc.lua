@@ -9,7 +9,8 @@ end
 
 local l = assert(net.listen("127.0.0.1:0"))
 pl.scope(function(s)
-  local told = pl.channel.new()
+  local told, gate, full = pl.channel.new(), pl.channel.new(), pl.channel.new()
+  local here = 0
   rpc.serve(l, {
     add = function(a, b) return a + b end,
     echo = function(...) return ... end,
@@ -20,7 +21,13 @@ pl.scope(function(s)
     words = function() return ipairs { "one", "two", "three" } end,
     broken = function() local i = 0 return function() i = i + 1 if i == 3 then error("at three", 0) end return i end end,
     call = function(x) return "called " .. x end,
-    wait = function(seconds, ...) pl.sleep(seconds) return ... end,
+    pass = function() gate:recv() end,
+    meet = function(n, ...)
+      here = here + 1
+      if here == n then full:close() end
+      full:recv()
+      return ...
+    end,
   })
   local c = assert(rpc.connect(l:endpoint()))
 
@@ -87,16 +94,15 @@ pl.scope(function(s)
   print(table.concat(sums, " "))
 
   -- slow calls do not hold quick ones up, and a hundred of them wait together
-  local begun = pl.now()
   local order = {}
   pl.all {
-    function() c:wait(0.05) order[#order + 1] = "slow" end,
-    function() c:add(1, 1) order[#order + 1] = "quick" end,
+    function() c:pass() order[#order + 1] = "slow" end,
+    function() c:add(1, 1) order[#order + 1] = "quick" gate:close() end,
   }
   local hundred = {}
   for i = 1, 100 do hundred[i] = i end
-  local back = pl.each(hundred, function(i) return c:wait(0.05, i) end)
-  print(table.concat(order, " "), #back, back[1], back[100], pl.now() - begun < 2)
+  local back = pl.each(hundred, function(i) return c:meet(100, i) end)
+  print(table.concat(order, " "), #back, back[1], back[100], here)
 
   -- from tasks, with the client as an argument, and over a Unix socket
   local pool = pl.pool.default()

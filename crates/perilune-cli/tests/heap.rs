@@ -42,6 +42,25 @@ pl.trace.heap('new.heap')
 print((collectgarbage('count') - before) * 1024)
 ";
 
+/// What shared objects hold is part of what the program holds.
+#[test]
+fn what_is_alive_is_no_more_than_the_program_holds() {
+    let folder = Folder::new();
+    folder.write(
+        "holds.lua",
+        "local pl = require 'perilune'
+        local c, m = pl.channel.new(nil, 'box'), pl.map()
+        for i = 1, 1000 do
+          c:send{i, ('x'):rep(100) .. i}
+          m:set(i, pl.share{i, ('y'):rep(100) .. i})
+        end
+        local a = pl.array('f64', 10000)",
+    );
+    let seen = json(&folder, &["heap", "--json", "holds.lua"]);
+    let held = seen.list("domains")[0].number("live_bytes");
+    assert!(seen.number("bytes") <= held * 1.02 && held > 200e3, "{} {held}", seen.number("bytes"));
+}
+
 /// What the script's own variables hold when it ends is alive then, also in machine code; what is dead by then is not.
 #[test]
 fn the_end_is_when_the_variables_of_the_script_are_still_there() {

@@ -61,6 +61,30 @@ fn one_run_is_written_in_all_formats() {
     }
 }
 
+/// A command is one call that sleeps; an awaited task has its function's name.
+#[test]
+fn waits_are_counted_once_and_named() {
+    let folder = Place::new();
+    folder.0.write("waits.lua", "for i = 1, 3 do os.execute('sleep 0.05') end");
+    folder.0.write(
+        "tasks.lua",
+        "local pl = require 'perilune'
+        local pool = pl.pool.new{workers = 1}
+        local function slow() require 'perilune'.sleep(0.05) end
+        for i = 1, 2 do pool:async(slow):await() end",
+    );
+    let waits = |script: &str| {
+        let output = folder.run(&["offcpu", "--json", script]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        Value::parse(text(&output.stdout)).list("waits").to_vec()
+    };
+    let commands = waits("waits.lua");
+    // One that has ended before it is waited for is no wait.
+    let count: f64 = commands.iter().map(|w| w.number("count")).sum();
+    assert!(count <= 3.0, "{commands:?}");
+    assert!(waits("tasks.lua").iter().any(|w| w.text("what") == "awaits task 'tasks.lua:3'"));
+}
+
 #[test]
 fn tables_are_for_people_and_exit_codes_are_the_programs() {
     let folder = Place::new();

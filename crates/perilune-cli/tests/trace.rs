@@ -119,6 +119,11 @@ fn a_script_is_recorded_and_its_exit_code_passed_on() {
     );
     assert!(!lines.iter().any(|l| l.contains('\x1b')));
 
+    // Of a recording, what is asked for, wherever the option stands.
+    let ran = place.run(&["trace", "dump", "a.rec", "--events", "life"]);
+    let out = text(&ran.stdout);
+    assert!(out.contains(" domain-begin ") && !out.contains(" gc-end "), "{out}");
+
     let ran = place.run(&["trace", "dump", "--json", "a.rec"]);
     let out = text(&ran.stdout);
     assert!(out.lines().all(|l| l.starts_with("{\"ns\":") && l.ends_with('}')), "{out}");
@@ -133,7 +138,7 @@ fn a_script_is_recorded_and_its_exit_code_passed_on() {
 
 #[test]
 fn words_that_make_no_sense() {
-    let place = Place::new(&[("a.lua", "")]);
+    let place = Place::new(&[("a.lua", "print(1)")]);
     for (words, part) in [
         (&["trace"][..], "usage: perilune trace"),
         (&["trace", "dance"], "there is no 'dance'"),
@@ -156,6 +161,13 @@ fn words_that_make_no_sense() {
         let ran = place.run(words);
         assert_eq!(ran.status.code(), Some(1), "{words:?}");
         assert!(text(&ran.stderr).contains(part), "{words:?}: {}", text(&ran.stderr));
+    }
+    // A recording of which nothing is left is no script.
+    place.0.write("empty.rec", "");
+    for words in [&["gc-stats", "empty.rec"][..], &["trace", "dump", "empty.rec"], &["heap", "empty.rec"]] {
+        let ran = place.run(words);
+        assert_eq!(ran.status.code(), Some(1), "{words:?}");
+        assert!(text(&ran.stderr).contains("empty.rec: ") && ran.stdout.is_empty(), "{words:?}: {ran:?}");
     }
     let ran = place.run(&["trace", "record", "--help"]);
     assert_eq!(ran.status.code(), Some(0));
@@ -466,6 +478,13 @@ fn top_says_what_a_program_does() {
     );
     assert!(!out.contains("over") && text(&ran.stderr).contains("over"));
     assert!(!out.contains('\x1b'));
+
+    // One that is over before the first interval is.
+    place.0.write("short.lua", "print('short')");
+    let ran = place.run(&["top", "--json", "--interval", "600s", "short.lua"]);
+    let out = text(&ran.stdout);
+    assert_eq!(out.lines().count(), 1, "{out}");
+    assert!(out.contains("\"title\":\"short.lua\""), "{out}");
 
     let program = place.running("b.lua");
     let words = ["top", "--json", "-n", "2", "--interval", "100ms", "--attach", &program.pid()];

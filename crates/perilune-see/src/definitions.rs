@@ -11,6 +11,8 @@ pub struct Definitions {
     stacks: Vec<StackNode>,
     labels: HashMap<ObjectRef, u32>,
     origins: HashMap<ObjectRef, u32>,
+    /// Tasks' functions: numbers of their names.
+    functions: HashMap<ObjectRef, u32>,
 }
 
 impl Definitions {
@@ -108,6 +110,16 @@ impl Definitions {
         self.labels.insert(object, name);
     }
 
+    /// A task calls the function with the name of this number.
+    pub fn add_function(&mut self, task: ObjectRef, name: u32) {
+        self.functions.insert(task, name);
+    }
+
+    /// The function that a task calls, if that is known: the number of its name.
+    pub fn function(&self, task: ObjectRef) -> Option<u32> {
+        self.functions.get(&task).copied()
+    }
+
     /// The number of a call path, for what a tool adds to a trace. Its parent must be there.
     pub fn add_stack(&mut self, node: StackNode) -> u32 {
         self.stacks.push(node);
@@ -139,7 +151,10 @@ impl Definitions {
             (ObjectKind::None, _) => format!("{word} something"),
             (ObjectKind::Several, _) if !self.has_label(object) => format!("{word} several"),
             (kind, 0) => format!("{word} {} {}", article(kind.name()), kind.name()),
-            _ => format!("{word} {}", self.object(object)),
+            _ => match self.function(object) {
+                Some(name) => format!("{word} {} '{}'", self.object(object), self.string(name as u64)),
+                None => format!("{word} {}", self.object(object)),
+            },
         }
     }
 

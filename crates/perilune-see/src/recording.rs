@@ -207,6 +207,7 @@ impl Trace {
         let mut magic = [0; 8];
         let n = fill(&mut file, &mut magic).map_err(named)?;
         match &magic[..n] {
+            [] => Err(invalid("the file is empty")),
             m if *m == layout::MAGIC => Trace::from_ring_file(path),
             m if *m == MAGIC => {
                 let mut file = BufReader::with_capacity(1 << 18, file);

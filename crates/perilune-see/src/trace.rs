@@ -162,6 +162,13 @@ impl Trace {
         // Stable: events of a writer with equal times stay in order.
         self.events.sort_by_key(|e| e.ns);
         self.end_ns = end_ns.max(self.events.last().map_or(0, |e| e.ns));
+        for e in &self.events {
+            if let What::TaskCreated(of) = e.what()
+                && of.name.0 != 0
+            {
+                self.definitions.add_function(of.task, of.name.0);
+            }
+        }
     }
 
     /// The text that event number `at` begins ([`Kind::Log`], [`Kind::Error`]).

@@ -523,9 +523,16 @@ impl Vm {
             let _ = self.error_in_handling();
             return;
         }
-        // SAFETY: there is always a running coroutine.
-        if calls <= MAX_C_CALLS && calls + unsafe { (*self.lua.thread).pcalls } >= MAX_C_CALLS {
-            self.lua.c_calls = MAX_C_CALLS + 1;
+        if calls <= MAX_C_CALLS {
+            // SAFETY: there is always a running coroutine.
+            let depth = calls + unsafe { (*self.lua.thread).pcalls } + 1;
+            if depth == MAX_C_CALLS {
+                // This call is the one too many: the handler hears of that in place of the error.
+                let _ = self.run_error("C stack overflow");
+            }
+            if depth >= MAX_C_CALLS {
+                self.lua.c_calls = MAX_C_CALLS + 1;
+            }
         }
         self.lua.no_yield += 1;
         let error = self.lua.errors.take_value();

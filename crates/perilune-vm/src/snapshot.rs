@@ -95,6 +95,8 @@ struct Walk<'a, W: Write> {
     functions: HashMap<*const Proto, Box<str>, foldhash::fast::FixedState>,
     /// Where functions are defined, as texts.
     places: HashMap<*const Proto, u32, foldhash::fast::FixedState>,
+    /// Bytes that shared objects hold and no heap is charged for.
+    uncharged: u64,
 }
 
 /// The argument of a label that may not have a number yet.
@@ -156,9 +158,10 @@ impl Vm {
                 shapes: HashMap::default(),
                 functions: HashMap::default(),
                 places: HashMap::default(),
+                uncharged: 0,
             };
             walk.run();
-            let live = walk.vm.heap.live_bytes() as u64;
+            let live = walk.vm.heap.live_bytes() as u64 + walk.uncharged;
             walk.out.finish(live)
         });
         self.lua.seen.sampler.set_collecting(outer);

@@ -209,6 +209,10 @@ fn is_data(path: &Path) -> bool {
         return false;
     };
     let head = &head[..n];
+    // Of an empty file only the name says what it was to be.
+    if head.is_empty() {
+        return path.extension().is_none_or(|end| end != "lua");
+    }
     let is_ours = ["PLTRA", "PLTRE", "PLHEA"].iter().any(|magic| head.starts_with(magic.as_bytes()));
     is_ours || head.contains(&0) && !head.starts_with(b"\x1b") && !head.starts_with(b"#")
 }

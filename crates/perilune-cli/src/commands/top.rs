@@ -11,7 +11,7 @@ mod report;
 mod screen;
 
 use super::observe::{self, Request, Source};
-use model::Model;
+use model::{Interval, Model};
 use perilune_trace::clock;
 use screen::Screen;
 use std::fs::File;
@@ -69,6 +69,14 @@ fn watch(request: &Request, own: &Own) -> io::Result<u8> {
     let mut out = if on_screen { None } else { Some(request.output()?) };
     let (pid, title) = (observation.target.pid, observation.title.clone());
     let mut model = Model::new(pid, title);
+    let write = |out: &mut Box<dyn Write>, interval: &Interval| {
+        if request.json {
+            writeln!(out, "{}", report::json(interval))?;
+        } else {
+            writeln!(out, "{}\n", report::lines(interval).join("\n"))?;
+        }
+        out.flush()
+    };
     let (mut shown, mut times) = (Instant::now(), 0);
     // Everything before the last look has been read.
     let mut looked = clock::monotonic_ns();
@@ -86,18 +94,18 @@ fn watch(request: &Request, own: &Own) -> io::Result<u8> {
         let interval = model.interval(reader, until);
         match (&mut screen, &mut out) {
             (Some(screen), _) => screen.draw(&report::lines(&interval))?,
-            (_, Some(out)) => {
-                if request.json {
-                    writeln!(out, "{}", report::json(&interval))?;
-                } else {
-                    writeln!(out, "{}\n", report::lines(&interval).join("\n"))?;
-                }
-                out.flush()?;
-            }
+            (_, Some(out)) => write(out, &interval)?,
             _ => {}
         }
         Ok(if times >= own.times { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     });
+    // What was over before the first interval is shown as well.
+    let result = match (result, &mut out) {
+        (Ok(code), Some(out)) if times == 0 => {
+            write(out, &model.interval(&observation.target.reader, looked)).map(|()| code)
+        }
+        (result, _) => result,
+    };
     drop(screen);
     if let Some(mut aside) = aside {
         aside.rewind()?;

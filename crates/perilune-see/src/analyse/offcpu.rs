@@ -68,16 +68,16 @@ pub struct OffCpu {
 struct Sums {
     at: HashMap<(Cause, u32, u32), usize>,
     entries: Vec<Entry>,
-    /// Objects of each entry that have been met.
-    met: HashMap<usize, HashSet<ObjectRef>>,
+    /// Objects of each entry that have been met, or functions of tasks.
+    met: HashMap<usize, HashSet<u64>>,
 }
 
 impl Sums {
-    /// One of those that an entry counts together.
-    fn name(&mut self, cause: Cause, stack: u32, domain: u32, object: ObjectRef) {
+    /// One of those that an entry counts together; `met` tells it apart from others.
+    fn name(&mut self, cause: Cause, stack: u32, domain: u32, object: ObjectRef, met: u64) {
         let Some(&at) = self.at.get(&(cause, stack, domain)) else { return };
-        let met = self.met.entry(at).or_default();
-        if met.len() < MOST_OBJECTS && met.insert(object) {
+        let all = self.met.entry(at).or_default();
+        if all.len() < MOST_OBJECTS && all.insert(met) {
             let entry = &mut self.entries[at];
             match entry.objects.len() < NAMED {
                 true => entry.objects.push(object),
@@ -144,8 +144,12 @@ impl Subscriber for Books<'_> {
                 let ns = over.to - over.parked;
                 let (stack, domain, object) = (over.wait.stack, over.fiber.domain(), over.wait.object);
                 self.sums.add(cause, stack, domain, ns, delay, waker);
-                if object.kind().is_fleeting() && self.trace.definitions.has_label(object) {
-                    self.sums.name(cause, stack, domain, object);
+                let definitions = &self.trace.definitions;
+                if object.kind().is_fleeting() && definitions.has_label(object) {
+                    self.sums.name(cause, stack, domain, object, object.0);
+                } else if let Some(function) = definitions.function(object) {
+                    // Tasks that call the same are one.
+                    self.sums.name(cause, stack, domain, object, function.into());
                 }
             }
             Change::CallOver(over) => {
@@ -188,7 +192,12 @@ impl OffCpu {
                     0 => String::new(),
                     n => format!(" and {n} others"),
                 };
-                let names: Vec<_> = objects.iter().map(|object| trace.definitions.object(*object)).collect();
+                let definitions = &trace.definitions;
+                let name = |object: &ObjectRef| match definitions.function(*object) {
+                    Some(function) => object.kind().called(&definitions.string(function as u64)),
+                    None => definitions.object(*object),
+                };
+                let names: Vec<_> = objects.iter().map(name).collect();
                 format!("{} {}{others}", verb.word(), names.join(", "))
             }
         }
@@ -246,6 +255,30 @@ mod tests {
             seen.describe(&trace, entry),
             "reads from connection a -> b:1, connection a -> b:2 and 2 others"
         );
+    }
+
+    #[test]
+    fn tasks_are_called_by_their_functions() {
+        let one = Who::Domain(1);
+        let f = FiberRef::root(1).0;
+        let mut trace = Trace::default();
+        let names = ["parse", "render"].map(|name| trace.definitions.add_string(name));
+        let mut events = vec![event(0, one, Kind::FiberRun, 0, f, 0)];
+        for n in 0..4u64 {
+            let task = ObjectRef::new(ObjectKind::Task, 1 + n).0;
+            let at = 10 + n * 100;
+            events.push(event(at, one, Kind::TaskCreated, 0, task, names[n as usize % 2].into()));
+            events.push(event(at + 1, one, Kind::WaitBegin, Verb::Awaits as u16, task, 7));
+            events.push(event(at + 2, one, Kind::FiberPark, 0, f, 0));
+            events.push(event(at + 52, one, Kind::FiberRun, 0, f, 0));
+            events.push(event(at + 53, one, Kind::WaitEnd, 0, task, f));
+        }
+        trace.events = events;
+        trace.finish(1000);
+        let seen = OffCpu::new(&trace);
+        let [entry] = &seen.entries[..] else { panic!("{:?}", seen.entries) };
+        assert_eq!((entry.count, entry.ns), (4, 200));
+        assert_eq!(seen.describe(&trace, entry), "awaits task 'parse', task 'render'");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::tree::paths;
 use super::{Profile, Unit};
 use crate::export::chrome::quote;
 use crate::protobuf::Message;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -35,11 +35,35 @@ fn label(profile: &Profile, node: &perilune_trace::layout::StackNode) -> String 
     }
 }
 
-/// A function's name for readers that tell functions apart by their names: with the place if it has none of its own.
-fn unmistakable(profile: &Profile, node: &perilune_trace::layout::StackNode) -> String {
-    let name = profile.function(node);
-    let is_anonymous = name.is_empty() || name.contains("anonymous") || name == "function";
-    if is_anonymous && node.source != 0 { format!("{name} <{}>", profile.defined(node)) } else { name }
+/// Functions for readers that tell functions apart by their names: the place is part of a name that several of them have.
+struct Names<'p> {
+    profile: &'p Profile,
+    /// Names that more than one function has.
+    shared: HashSet<String>,
+}
+
+impl Names<'_> {
+    fn new(profile: &Profile) -> Names<'_> {
+        let mut places: HashMap<String, (u32, u32)> = HashMap::new();
+        let mut shared = HashSet::new();
+        let mut seen = HashSet::new();
+        for node in profile.samples.iter().flat_map(|sample| profile.path(sample.stack)) {
+            if !seen.insert((node.function, node.source, node.defined)) {
+                continue;
+            }
+            let (name, place) = (profile.function(&node), (node.source, node.defined));
+            if *places.entry(name.clone()).or_insert(place) != place {
+                shared.insert(name);
+            }
+        }
+        Names { profile, shared }
+    }
+
+    fn of(&self, node: &perilune_trace::layout::StackNode) -> String {
+        let name = self.profile.function(node);
+        let is_shared = name.is_empty() || self.shared.contains(&name);
+        if is_shared && node.source != 0 { format!("{name} <{}>", self.profile.defined(node)) } else { name }
+    }
 }
 
 fn unit_name(unit: Unit) -> &'static str {
@@ -80,6 +104,7 @@ impl Strings {
 /// # Errors
 /// Those of `out`.
 pub fn pprof(profile: &Profile, mut out: impl Write) -> io::Result<()> {
+    let names = Names::new(profile);
     let mut strings = Strings::default();
     let mut all = Message::default();
     for measure in &profile.measures {
@@ -100,12 +125,17 @@ pub fn pprof(profile: &Profile, mut out: impl Write) -> io::Result<()> {
             let function =
                 *functions.entry((node.function, node.source, node.defined)).or_insert_with(|| {
                     let mut f = Message::default();
-                    let name = strings.number(&unmistakable(profile, node));
+                    let name = strings.number(&names.of(node));
                     let file = match node.source {
                         0 => 0,
                         source => strings.number(&profile.definitions.string(source as u64)),
                     };
-                    f.uint(1, next).uint(2, name).uint(3, name).uint(4, file).uint(5, node.defined as u64);
+                    // Of a name that is also the system's, pprof leaves out what is in angle brackets.
+                    let system = match profile.defined(node) {
+                        place if place.is_empty() => name,
+                        place => strings.number(&place),
+                    };
+                    f.uint(1, next).uint(2, name).uint(3, system).uint(4, file).uint(5, node.defined as u64);
                     function_messages.push(f);
                     next
                 });
@@ -153,6 +183,7 @@ pub fn pprof(profile: &Profile, mut out: impl Write) -> io::Result<()> {
 /// # Errors
 /// Those of `out`.
 pub fn speedscope(profile: &Profile, mut out: impl Write) -> io::Result<()> {
+    let names = Names::new(profile);
     let mut frames = String::new();
     let mut known: HashMap<(u32, u32, u32), usize> = HashMap::new();
     let mut domains: Vec<u32> = profile.samples.iter().map(|s| s.domain).collect();
@@ -172,7 +203,7 @@ pub fn speedscope(profile: &Profile, mut out: impl Write) -> io::Result<()> {
                 let next = known.len();
                 let at = *known.entry((node.function, node.source, node.defined)).or_insert_with(|| {
                     let comma = if next == 0 { "" } else { "," };
-                    let _ = write!(frames, "{comma}{{\"name\":{}", quote(&unmistakable(profile, &node)));
+                    let _ = write!(frames, "{comma}{{\"name\":{}", quote(&names.of(&node)));
                     if node.source != 0 {
                         let file = quote(&profile.definitions.string(node.source as u64));
                         let _ = write!(frames, ",\"file\":{file},\"line\":{}", node.defined);
@@ -206,8 +237,10 @@ pub fn speedscope(profile: &Profile, mut out: impl Write) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::example;
+    use super::super::tests::{definitions, example};
     use super::*;
+    use crate::trace::{Event, Trace, Who};
+    use perilune_trace::event::Kind;
 
     #[test]
     fn folded_stacks() {
@@ -265,12 +298,43 @@ mod tests {
         let locations: Vec<_> = of(4).map(|f| fields(&f.2)).collect();
         for f in &functions {
             assert!((f[1].1 as usize) < strings.len());
+            // pprof shortens a name that is the system's as well.
+            assert!(f[1].1 != f[2].1 || !strings[f[1].1 as usize].contains('<'), "{strings:?}");
         }
         for l in &locations {
             let line = fields(&l[1].2);
             assert!((1..=functions.len() as u64).contains(&line[0].1));
         }
         assert!(strings.iter().any(|s| s == "string.rep") && strings.iter().any(|s| s == "nanoseconds"));
+    }
+
+    #[test]
+    fn functions_of_one_name_are_told_apart_by_their_places() {
+        let paths = [
+            (0, "main chunk", "a.lua", 5),
+            (1, "f", "a.lua", 12),
+            (1, "f", "a.lua", 33),
+            (1, "g", "a.lua", 41),
+        ];
+        let event =
+            |stack: u64| Event { ns: 1, who: Who::Domain(1), kind: Kind::CpuSample, c: 0, a: stack, b: 10 };
+        let trace = Trace {
+            events: vec![event(2), event(3), event(4)],
+            definitions: definitions(&paths),
+            ..Trace::default()
+        };
+        let profile = Profile::cpu(&trace);
+        let (mut pb, mut json) = (Vec::new(), Vec::new());
+        pprof(&profile, &mut pb).unwrap();
+        speedscope(&profile, &mut json).unwrap();
+        let places: Vec<String> =
+            profile.samples.iter().map(|s| profile.defined(profile.path(s.stack).last().unwrap())).collect();
+        for place in &places[..2] {
+            let name = format!("f <{place}>");
+            assert!(fields(&pb).iter().any(|f| f.0 == 6 && f.2 == name.as_bytes()), "{name}");
+        }
+        assert!(fields(&pb).iter().any(|f| f.0 == 6 && f.2 == b"g"));
+        assert!(String::from_utf8(json).unwrap().contains("\"name\":\"g\""));
     }
 
     #[test]

@@ -252,7 +252,7 @@ fn popen(vm: &mut Vm) -> LuaResult<u32> {
 pub(crate) fn flush_before_child(vm: &mut Vm) {
     if vm.can_park() {
         standard::flush_ready();
-    } else {
+    } else if standard::has_unwritten() {
         vm.blocking(flush_all);
     }
 }

@@ -219,6 +219,13 @@ pub(super) fn flush_ready() {
     });
 }
 
+/// Would [`flush_all`] write something?
+pub(super) fn has_unwritten() -> bool {
+    let has = |file: &Arc<File>| file.try_enter().is_some_and(|stream| stream.has_unwritten());
+    LazyLock::get(&STDOUT).is_some_and(has)
+        || OPEN.try_lock().is_ok_and(|open| open.iter().filter_map(Weak::upgrade).any(|file| has(&file)))
+}
+
 fn flush_each(flush: impl Fn(&mut Stream)) {
     flush_output();
     let files: Vec<_> = match OPEN.try_lock() {

@@ -582,6 +582,11 @@ impl Stream {
         self.write_through(&text)
     }
 
+    /// Is something buffered, or on its way, that has been written?
+    pub(super) fn has_unwritten(&self) -> bool {
+        self.is_in_flight() || !self.output.is_empty()
+    }
+
     /// Writes out what is buffered.
     pub(super) fn flush(&mut self) -> Result<(), Errno> {
         if self.is_in_flight() {

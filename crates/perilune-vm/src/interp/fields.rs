@@ -278,6 +278,9 @@ op!(
     let obj = base.add(i.b() as usize);
     if i.op_byte() != Op::GetTabUp as u8 && (*obj).tag() == Tag::TABLE {
         let t = (*obj).payload() as *mut Table;
+        if (*t).shape == shape::DICT {
+            tail!(dict_getfield, vm, base, pc, k, i, tab)
+        }
         let key = (*k.add(i.c() as usize)).payload() as *mut LuaString;
         if let Some(slot) = (*vm).lua.caches.shared.find_own((*t).shape, key) {
             let v = (*t).slots.add(slot as usize);
@@ -297,6 +300,23 @@ op!(
         tail!(userdata_getfield, vm, base, pc, k, i, tab)
     }
     tail!(uncached_getfield, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// As [`slow_getfield`], of a dictionary: a field is in another node of each, so what it has is found as it would be without caches.
+    #[inline(never)] dict_getfield(vm, base, pc, k, i, tab) {
+    let t = (*base.add(i.b() as usize)).payload() as *mut Table;
+    let key = (*k.add(i.c() as usize)).payload() as *mut LuaString;
+    let n = (*t).find_str(Gc::from_ptr(key));
+    let ticks = (*vm).lua.caches.shared.ticks;
+    if !n.is_null() && (*n).value_tag != 0 && !ticks.is_multiple_of(32) {
+        (*vm).lua.caches.shared.ticks = ticks.wrapping_add(1);
+        let payload = (*n).value;
+        let tag = (*n).value_tag;
+        Value::store(base.add(i.a() as usize), Tag(tag), payload);
+        next!(vm, base, pc, k, tab)
+    }
+    tail!(shared_getfield, vm, base, pc, k, i, tab)
 });
 
 op!(
@@ -543,19 +563,20 @@ op!(op_setfield(vm, base, pc, k, i, tab) {
     if (*obj).tag() == Tag::TABLE && i.d() != NO_IC {
         let t = (*obj).payload() as *mut Table;
         let c = ic(k, i.d());
-        if (*t).shape == (*c).shape {
-            if (*c).kind == OWN {
-                let v = (*t).slots.add((*c).slot as usize);
-                let val = rk(base, k, i.c());
-                if !(*v).is_nil() && !needs_barrier(vm, t, val) {
-                    copy(v, val);
-                    next!(vm, base, pc, k, tab)
-                }
-            } else if (*c).kind == ADD {
-                tail!(add_setfield, vm, base, pc, k, i, tab)
-            } else if (*c).kind == NEWINDEX_CALL {
-                tail!(call_newindex, vm, base, pc, k, i, tab)
+        if (*t).shape != (*c).shape {
+            tail!(shared_setfield, vm, base, pc, k, i, tab)
+        }
+        if (*c).kind == OWN {
+            let v = (*t).slots.add((*c).slot as usize);
+            let val = rk(base, k, i.c());
+            if !(*v).is_nil() && !needs_barrier(vm, t, val) {
+                copy(v, val);
+                next!(vm, base, pc, k, tab)
             }
+        } else if (*c).kind == ADD {
+            tail!(add_setfield, vm, base, pc, k, i, tab)
+        } else if (*c).kind == NEWINDEX_CALL {
+            tail!(call_newindex, vm, base, pc, k, i, tab)
         }
     }
     tail!(full_setfield, vm, base, pc, k, i, tab)
@@ -590,16 +611,64 @@ op!(#[inline(never)] full_setfield(vm, base, pc, k, i, tab) {
 });
 
 op!(
-    /// SETFIELD past its own cache: asks the shared one for a field that exists.
+    /// SETFIELD past its own cache: asks the shared one for a field that exists. Every 32nd such store, and what is rarer, is left to `kept_setfield`.
     #[inline(never)] shared_setfield(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.a() as usize);
+    if (*obj).tag() == Tag::TABLE {
+        let t = (*obj).payload() as *mut Table;
+        if (*t).shape == shape::DICT {
+            tail!(dict_setfield, vm, base, pc, k, i, tab)
+        }
+        let key = (*k.add(i.b() as usize)).payload() as *mut LuaString;
+        if let Some(slot) = (*vm).lua.caches.shared.find_own((*t).shape, key) {
+            let v = (*t).slots.add(slot as usize);
+            let val = rk(base, k, i.c());
+            let ticks = (*vm).lua.caches.shared.ticks;
+            if !(*v).is_nil() && !needs_barrier(vm, t, val) && !ticks.is_multiple_of(32) && !Gc::from_ptr(key).is_dunder() {
+                (*vm).lua.caches.shared.ticks = ticks.wrapping_add(1);
+                copy(v, val);
+                next!(vm, base, pc, k, tab)
+            }
+        }
+        tail!(kept_setfield, vm, base, pc, k, i, tab)
+    }
+    tail!(slow_setfield, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// As [`shared_setfield`], of a dictionary: a field is in another node of each, so what it has is found as it would be without caches.
+    #[inline(never)] dict_setfield(vm, base, pc, k, i, tab) {
+    let t = (*base.add(i.a() as usize)).payload() as *mut Table;
+    let key = (*k.add(i.b() as usize)).payload() as *mut LuaString;
+    let n = (*t).find_str(Gc::from_ptr(key));
+    let ticks = (*vm).lua.caches.shared.ticks;
+    (*vm).lua.caches.shared.ticks = ticks.wrapping_add(1);
+    if !n.is_null()
+        && (*n).value_tag != 0
+        && !(*t).minds_stores()
+        && !ticks.is_multiple_of(32)
+        && !Gc::from_ptr(key).is_dunder()
+    {
+        let val = rk(base, k, i.c());
+        (*vm).node_barrier(Gc::from_ptr(t), n, *val);
+        (*n).set_value(*val);
+        next!(vm, base, pc, k, tab)
+    }
+    tail!(slow_setfield, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// As [`shared_setfield`], by what is known of tables with the same metatable.
+    #[inline(never)] kept_setfield(vm, base, pc, k, i, tab) {
     let obj = base.add(i.a() as usize);
     if (*obj).tag() == Tag::TABLE {
         let t = (*obj).payload() as *mut Table;
         let key = (*k.add(i.b() as usize)).payload() as *mut LuaString;
         let e = (*vm).lua.caches.shared.find((*t).shape, (*t).metatable, key);
+        let ticks = (*vm).lua.caches.shared.ticks;
+        (*vm).lua.caches.shared.ticks = ticks.wrapping_add(1);
         if !e.is_null() && (*e).ic.kind == OWN {
-            (*vm).lua.caches.shared.ticks = (*vm).lua.caches.shared.ticks.wrapping_add(1);
-            if (*vm).lua.caches.shared.ticks.is_multiple_of(32) && i.d() != NO_IC {
+            if ticks.is_multiple_of(32) && i.d() != NO_IC {
                 *ic(k, i.d()) = (*e).ic;
             }
             let v = (*t).slots.add((*e).ic.slot as usize);
@@ -684,6 +753,7 @@ unsafe fn fill_set(
             if before == t.shape {
                 *c = Ic { shape: t.shape, kind: OWN, slot, ..Ic::CLEAR };
                 vm.lua.caches.shared.put(*c, t.metatable, name);
+                vm.lua.caches.shared.put_own(t.shape, name, slot);
             } else if before != shape::DICT {
                 *c = Ic { shape: before, kind: ADD, slot, aux: t.shape, ..Ic::CLEAR };
             }
@@ -814,33 +884,5 @@ unsafe fn setslot_flow(vm: &mut Vm, base: *mut Value, pc: *const Instr, k: *cons
         };
         vm.raw_set_str(t, (*k.add(key as usize)).gc(), *rk(base, k, i.c()))?;
         Ok(Step::Continue)
-    }
-}
-
-op!(#[inline(never)] op_setlist(vm, base, pc, k, i, tab) {
-    let a = base.add(i.a() as usize);
-    let n = if i.b() == 0 { (*vm).lua.top.offset_from(a) as usize - 1 } else { i.b() as usize };
-    save!(vm, base, pc);
-    if i.b() != 0 {
-        (*vm).lua.top = frame_ceiling(base);
-    }
-    let result = (*vm).set_list(a, n, i.bx() as i64);
-    // Finalisers may have moved the stack.
-    (*vm).lua.top = frame_ceiling((*vm).lua.base);
-    flow!(vm, result.map(|()| Step::Continue))
-});
-
-impl Vm {
-    /// Stores the `n` values after `a` in the table at `a`, from index `start + 1`.
-    unsafe fn set_list(&mut self, a: *mut Value, n: usize, start: i64) -> crate::LuaResult<()> {
-        // SAFETY: `n` values follow `a` on the stack; nothing moves it before the safepoint.
-        unsafe {
-            let Some(t) = (*a).as_table() else {
-                return Err(self.error("invalid opcode"));
-            };
-            let values = std::slice::from_raw_parts(a.add(1), n);
-            self.raw_set_list(t, start + 1, values)?;
-            self.safepoint()
-        }
     }
 }

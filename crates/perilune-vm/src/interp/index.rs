@@ -255,10 +255,39 @@ op!(
         let n = f as i64;
         if n as f64 == f {
             let t = (*obj).payload() as *mut Table;
-            get_element!(vm, base, pc, k, i, tab, t, n)
+            get_element!(vm, base, pc, k, i, tab, t, n);
+            tail!(full_getindex, vm, base, pc, k, i, tab)
         }
+        tail!(keyed_getindex, vm, base, pc, k, i, tab)
+    }
+    if (*obj).tag() == Tag::TABLE && is_plain_object(*key) {
+        tail!(keyed_getindex, vm, base, pc, k, i, tab)
     }
     tail!(full_getindex, vm, base, pc, k, i, tab)
+});
+
+/// Whether a key is an object that is one wherever it is looked up: no string, and nothing shared, of which there may be several references.
+#[inline(always)]
+fn is_plain_object(key: Value) -> bool {
+    (Tag::TABLE..=Tag::THREAD).contains(&key.tag())
+}
+
+op!(
+    /// GETINDEX of a table by an object or a float that is no integer: from the hash part.
+    #[inline(never)] keyed_getindex(vm, base, pc, k, i, tab) {
+    let t = (*base.add(i.b() as usize)).payload() as *mut Table;
+    let n = (*t).find_other(*base.add(i.c() as usize));
+    if !n.is_null() && (*n).is_live() {
+        let payload = (*n).value;
+        let tag = (*n).value_tag;
+        Value::store(base.add(i.a() as usize), Tag(tag), payload);
+        next!(vm, base, pc, k, tab)
+    }
+    if (*t).metatable.is_null() {
+        Value::store_nil(base.add(i.a() as usize));
+        next!(vm, base, pc, k, tab)
+    }
+    tail!(slow_getindex, vm, base, pc, k, i, tab)
 });
 
 op!(
@@ -476,7 +505,29 @@ op!(
         let n = f as i64;
         if n as f64 == f {
             let t = (*obj).payload() as *mut Table;
-            set_element!(vm, base, pc, k, i, tab, append_setindex, t, n)
+            set_element!(vm, base, pc, k, i, tab, append_setindex, t, n);
+            tail!(full_setindex, vm, base, pc, k, i, tab)
+        }
+        tail!(keyed_setindex, vm, base, pc, k, i, tab)
+    }
+    if (*obj).tag() == Tag::TABLE && is_plain_object(*key) {
+        tail!(keyed_setindex, vm, base, pc, k, i, tab)
+    }
+    tail!(full_setindex, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// SETINDEX of a table by an object or a float that is no integer: over a value in the hash part.
+    #[inline(never)] keyed_setindex(vm, base, pc, k, i, tab) {
+    let t = (*base.add(i.a() as usize)).payload() as *mut Table;
+    let n = (*t).find_other(*base.add(i.b() as usize));
+    if !n.is_null() && (*n).is_live() {
+        let val = rk(base, k, i.c());
+        // Nodes of which none has a reference may have to be told of the first.
+        let is_told = (*val).tag() >= Tag::STRING && (*n).key_tag == Tag::FLOAT.0;
+        if !is_told && !needs_barrier(vm, t, val) {
+            (*n).set_value(*val);
+            next!(vm, base, pc, k, tab)
         }
     }
     tail!(full_setindex, vm, base, pc, k, i, tab)
@@ -538,5 +589,33 @@ unsafe fn setindex_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr
             *base.add(i.b() as usize)
         };
         store_flow(vm, obj, key, *rk(base, k, i.c()))
+    }
+}
+
+op!(#[inline(never)] op_setlist(vm, base, pc, k, i, tab) {
+    let a = base.add(i.a() as usize);
+    let n = if i.b() == 0 { (*vm).lua.top.offset_from(a) as usize - 1 } else { i.b() as usize };
+    save!(vm, base, pc);
+    if i.b() != 0 {
+        (*vm).lua.top = frame_ceiling(base);
+    }
+    let result = (*vm).set_list(a, n, i.bx() as i64);
+    // Finalisers may have moved the stack.
+    (*vm).lua.top = frame_ceiling((*vm).lua.base);
+    flow!(vm, result.map(|()| Step::Continue))
+});
+
+impl Vm {
+    /// Stores the `n` values after `a` in the table at `a`, from index `start + 1`.
+    unsafe fn set_list(&mut self, a: *mut Value, n: usize, start: i64) -> crate::LuaResult<()> {
+        // SAFETY: `n` values follow `a` on the stack; nothing moves it before the safepoint.
+        unsafe {
+            let Some(t) = (*a).as_table() else {
+                return Err(self.error("invalid opcode"));
+            };
+            let values = std::slice::from_raw_parts(a.add(1), n);
+            self.raw_set_list(t, start + 1, values)?;
+            self.safepoint()
+        }
     }
 }

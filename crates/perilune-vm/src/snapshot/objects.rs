@@ -116,6 +116,7 @@ impl<W: Write> Walk<'_, W> {
                     }
                     d.text = self.out.text(text.as_bytes());
                     external = object.held_bytes() as u64;
+                    self.uncharged += external.saturating_sub(object.external_bytes() as u64);
                     NodeKind::Shared
                 }
                 _ => NodeKind::Other,

@@ -225,6 +225,7 @@ impl Table {
     }
 
     /// The node of a key that is neither integer nor string, nor a float that stands for an integer.
+    #[inline]
     pub(crate) fn find_other(&self, key: Value) -> *mut Node {
         if self.nodes.is_null() {
             return null_mut();

@@ -23,20 +23,23 @@ pub fn run(words: &[Vec<u8>]) -> ExitCode {
     request.finish(request.trace(&request.session()).and_then(|seen| {
         request.remarks(&seen.trace);
         let mut out = request.output()?;
-        if request.json { lines_of_json(&seen.trace, &mut out) } else { text(&seen.trace, &mut out) }?;
+        // A recording may hold more than is asked for.
+        let wanted = request.events.unwrap_or(u32::MAX);
+        let write = if request.json { lines_of_json } else { text };
+        write(&seen.trace, wanted, &mut out)?;
         out.flush()?;
         Ok(seen.code)
     }))
 }
 
-fn text(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
+fn text(trace: &Trace, wanted: u32, out: &mut dyn Write) -> io::Result<()> {
     let names = Describe::new(trace);
     let mut durations = Durations::default();
     let writers: HashSet<Who> = trace.events.iter().map(|e| e.who).collect();
     let width = writers.into_iter().map(|who| names.who(who).chars().count()).max().unwrap_or(0).min(24);
     for (at, e) in trace.events.iter().enumerate() {
         let lasted = durations.of(e);
-        if e.kind == Kind::More {
+        if e.kind == Kind::More || e.kind.category() as u32 & wanted == 0 {
             continue;
         }
         let lasted = lasted.map(time).unwrap_or_default();
@@ -48,12 +51,12 @@ fn text(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn lines_of_json(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
+fn lines_of_json(trace: &Trace, wanted: u32, out: &mut dyn Write) -> io::Result<()> {
     let mut durations = Durations::default();
     let mut line = String::new();
     for (at, e) in trace.events.iter().enumerate() {
         let lasted = durations.of(e);
-        if e.kind == Kind::More {
+        if e.kind == Kind::More || e.kind.category() as u32 & wanted == 0 {
             continue;
         }
         line.clear();
