@@ -19,6 +19,11 @@ const LEAVE_SOME: Mode = Mode {
     name: "leave some",
     environment: &[("PERILUNE_SPESH", "blocking:2:60"), ("PERILUNE_SPESH_LEAVE", "3")],
 };
+/// Loops and functions are compiled soon, and stacks move at collections, which are many.
+const MOVED: Mode = Mode {
+    name: "moved",
+    environment: &[("PERILUNE_SPESH", "blocking:2:207"), ("PERILUNE_GC_STRESS", "2")],
+};
 
 fn run_all(suite: &str, mode: Mode) {
     run_those(suite, &perilune_test::only(), mode);
@@ -93,4 +98,9 @@ fn every_script_prints_the_same_where_calls_leave_machine_code() {
 #[test]
 fn scripts_for_machine_code_print_the_same_where_some_calls_leave_it() {
     run_those("lua", "machine_", LEAVE_SOME);
+}
+
+#[test]
+fn scripts_for_machine_code_print_the_same_where_stacks_move() {
+    run_those("lua", "machine_", MOVED);
 }

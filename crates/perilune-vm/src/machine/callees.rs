@@ -307,7 +307,7 @@ impl Waiting {
                 true => (*vm).lua.base > self.base,
                 false => (*self.thread).status == Status::Normal,
             };
-            above && (*self.thread).stack == self.stack
+            above && !self.has_moved()
         }
     }
 }

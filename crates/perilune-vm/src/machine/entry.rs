@@ -608,7 +608,22 @@ impl Waiting {
     #[inline]
     pub unsafe fn of(vm: *mut Vm, base: *mut Value) -> Waiting {
         // SAFETY: there is always a running thread.
-        unsafe { Waiting { base, thread: (*vm).lua.thread, stack: (*(*vm).lua.thread).stack } }
+        unsafe {
+            let thread = (*vm).lua.thread;
+            let stack = (*thread).stack;
+            debug_assert!((stack..stack.add((*thread).stack_size)).contains(&base), "a frame of the stack as it is");
+            Waiting { base, thread, stack }
+        }
+    }
+
+    /// Whether the frame lies somewhere else by now.
+    ///
+    /// # Safety
+    /// Its thread lives.
+    #[inline]
+    pub unsafe fn has_moved(&self) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { (*self.thread).stack != self.stack }
     }
 }
 
@@ -687,6 +702,8 @@ pub(crate) unsafe extern "C-unwind" fn finish(
         // Where it lay before it moved above its extra arguments.
         let called = base.sub((*frame(base)).shift_or_zero());
         let is_first = parent == base;
+        // Before anything that may move the stack: a frame that waits at an address of old would not be known when it comes to it, and be gone on with while it waits.
+        let waiting = Waiting::of(vm, parent);
         let mut tail = None;
         if !(*vm).lua.machine.watched {
             if let Some(answer) = quick_return(vm, base, *pc) {
@@ -694,13 +711,12 @@ pub(crate) unsafe extern "C-unwind" fn finish(
             }
             tail = quick_tail_of_native(vm, base, pc);
         }
-        let waiting = Waiting::of(vm, parent);
         let exit = match tail {
             Some(Ok(answer)) => return answer,
             Some(Err(flow)) => proceeded(vm, flow),
             None => once(vm, base, k, pc),
         };
-        if exit != LEAVE || (*vm).lua.machine.watched || is_first {
+        if exit != LEAVE || (*vm).lua.machine.watched || is_first || waiting.has_moved() {
             return exit;
         }
         if (*vm).lua.base == called && (*pc).op_byte() == Op::TailCall as u8 {
