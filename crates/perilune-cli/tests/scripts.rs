@@ -20,10 +20,8 @@ const LEAVE_SOME: Mode = Mode {
     environment: &[("PERILUNE_SPESH", "blocking:2:60"), ("PERILUNE_SPESH_LEAVE", "3")],
 };
 /// Loops and functions are compiled soon, and stacks move at collections, which are many.
-const MOVED: Mode = Mode {
-    name: "moved",
-    environment: &[("PERILUNE_SPESH", "blocking:2:207"), ("PERILUNE_GC_STRESS", "2")],
-};
+const MOVED: Mode =
+    Mode { name: "moved", environment: &[("PERILUNE_SPESH", "blocking:2:207"), ("PERILUNE_GC_STRESS", "2")] };
 
 fn run_all(suite: &str, mode: Mode) {
     run_those(suite, &perilune_test::only(), mode);

@@ -611,7 +611,10 @@ impl Waiting {
         unsafe {
             let thread = (*vm).lua.thread;
             let stack = (*thread).stack;
-            debug_assert!((stack..stack.add((*thread).stack_size)).contains(&base), "a frame of the stack as it is");
+            debug_assert!(
+                (stack..stack.add((*thread).stack_size)).contains(&base),
+                "a frame of the stack as it is"
+            );
             Waiting { base, thread, stack }
         }
     }
