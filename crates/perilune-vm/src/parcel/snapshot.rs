@@ -175,7 +175,6 @@ pub(super) fn obtain(
 }
 
 impl Vm {
-    /// Whether making the snapshot again would give the same.
     /// Whether this snapshot is kept by that key.
     pub(super) fn is_snapshot_of(&self, key: &CacheKey, snapshot: &Arc<Snapshot>) -> bool {
         let cached = self.lua.crossing.parcel.snapshots.get(key);
@@ -195,6 +194,7 @@ impl Vm {
         holds
     }
 
+    /// Whether making the snapshot again would give the same.
     fn still_holds(&mut self, cached: &Cached) -> bool {
         cached.taken.iter().all(|t| self.environment_get(t.environment, t.name).same(t.value))
             && cached.modules.iter().all(|&(module, print)| self.module_changes(module).0 == print)
