@@ -686,11 +686,11 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let exit = match self.frame {
             0 => {
                 let pc = self.position(at);
-                self.often(|this| this.leaf(does, &[vm, base, constants, pc]))
+                self.common(does, &[vm, base, constants, pc])
             }
             _ => {
                 let point = self.point(at, None, does, Default::default());
-                self.often(|this| this.leaf(layout::step_at(), &[vm, base, point]))
+                self.common(layout::step_at(), &[vm, base, point])
             }
         };
         let [on, out] = [(); 2].map(|()| self.b.create_block());

@@ -343,7 +343,7 @@ impl<'a> Lowering<'a, '_> {
         let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
         let constants = self.constants();
         let [vm, base, constants] = [vm, base, constants].map(|v| self.copied(v));
-        let answer = self.often(|this| this.leaf(layout::finish(), &[vm, base, constants, pc]));
+        let answer = self.common(layout::finish(), &[vm, base, constants, pc]);
         self.leave_with(answer);
         self.now = None;
     }

@@ -467,7 +467,7 @@ impl Lowering<'_, '_> {
         let interned = self.b.ins().band_imm_u(flags, layout::INTERNED as i64);
         self.b.ins().brif(interned, done, &[no.into()], long, &[]);
         self.b.switch_to_block(long);
-        let answer = self.often(|this| this.leaf(layout::same_text(), &[own, text]));
+        let answer = self.common(layout::same_text(), &[own, text]);
         let answer = self.b.ins().ireduce(types::I8, answer);
         self.b.ins().jump(done, &[answer.into()]);
         self.b.switch_to_block(done);

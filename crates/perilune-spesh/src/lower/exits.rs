@@ -100,7 +100,7 @@ impl Lowering<'_, '_> {
             let point = self.b.block_params(end)[0];
             let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
             let [vm, base] = [vm, base].map(|v| self.copied(v));
-            let answer = self.often(|this| this.leaf(layout::leave(), &[vm, base, point]));
+            let answer = self.common(layout::leave(), &[vm, base, point]);
             self.leave_with(answer);
         }
     }

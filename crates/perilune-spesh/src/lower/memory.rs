@@ -115,16 +115,14 @@ impl Lowering<'_, '_> {
         let unmeasured = self.b.ins().band_imm_u(flags, layout::UNMEASURED as i64);
         self.b.ins().brif(unmeasured, note, &[], noted, &[]);
         self.b.switch_to_block(note);
-        let [clear, keep] = [(); 2].map(|()| self.b.create_block());
+        let clear = self.b.create_block();
         let capacity = self.load(types::I32, table, layout::TABLE_ROOM);
         let half = self.b.ins().ushr_imm_u(capacity, 1);
         let upper = self.b.ins().icmp(IntCC::UnsignedGreaterThan, length, half);
-        self.b.ins().brif(upper, clear, &[], keep, &[]);
+        self.b.ins().brif(upper, clear, &[], noted, &[]);
         self.b.switch_to_block(clear);
         let flags = self.b.ins().band_imm_u(flags, !layout::UNMEASURED as i64);
         self.store(flags, table, layout::OBJECT_FLAGS);
-        self.b.ins().jump(noted, &[]);
-        self.b.switch_to_block(keep);
         self.b.ins().jump(noted, &[]);
         self.b.switch_to_block(noted);
         self.define(a, Known { ty: Ty::Int, val });

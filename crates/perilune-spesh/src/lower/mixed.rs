@@ -336,7 +336,7 @@ impl Lowering<'_, '_> {
         let base = self.b.use_var(self.base);
         let [x, y] =
             [i.a() as usize, i.b() as usize].map(|r| self.b.ins().iadd_imm_s(base, Self::slot(r) as i64));
-        let answer = self.often(|this| this.leaf(layout::order(), &[x, y]));
+        let answer = self.common(layout::order(), &[x, y]);
         let [strings, others] = [(); 2].map(|()| self.b.create_block());
         let unknown = self.b.ins().icmp_imm_u(IntCC::Equal, answer, perilune_vm::machine::UNKNOWN as i64);
         self.b.ins().brif(unknown, others, &[], strings, &[]);

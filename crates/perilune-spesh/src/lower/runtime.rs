@@ -4,7 +4,7 @@
 //! Most calls are where something is out of the ordinary: a number that is not whole, a table that a collection has seen, a cache that is out of date. Those are *rare*, and made through [`target::preserving`], behind which all registers are as before. It stores and loads all that C might change, which
 //! costs .4 to .9 ns of a call in a loop that does little else. A loop of float arithmetic whose remainder may have to call a function takes 7.0 ns a round, and 9.6 with a call by the convention of C (`numeric/collatz`).
 //!
-//! What the interpreter does ([`Lowering::often`]), and what leaves, is called as C is: nothing is in registers then. Rejected: all calls in blocks that are out of the way, and steps of the interpreter, through it. Some of them are common (texts that are compared, functions that end), and nine programs of 79 lost 5 to 17%.
+//! What the interpreter does ([`Lowering::common`]), and what leaves, is called as C is: nothing is in registers then. Rejected: all calls in blocks that are out of the way, and steps of the interpreter, through it. Some of them are common (texts that are compared, functions that end), and nine programs of 79 lost 5 to 17%.
 
 use super::Lowering;
 use crate::backend::clif::{
@@ -42,8 +42,6 @@ pub(super) struct Runtime {
     signatures: HashMap<Shape, SigRef>,
     /// Where those that are rare leave their results.
     results: Option<StackSlot>,
-    /// What is being built is not rare, whatever its block says.
-    often: bool,
 }
 
 impl Lowering<'_, '_> {
@@ -53,20 +51,32 @@ impl Lowering<'_, '_> {
         answer
     }
 
-    /// The same of so many results, two at most.
+    /// The same where it is common, whatever its block says, or nothing is in registers.
+    pub(super) fn common(&mut self, address: usize, arguments: &[Val]) -> Val {
+        let [answer] = self.call_runtime(false, types::I64, address, arguments);
+        answer
+    }
+
+    /// As [`Self::leaf`], of so many results, two at most.
     pub(super) fn words<const N: usize>(&mut self, address: usize, arguments: &[Val]) -> [Val; N] {
-        self.call_runtime(types::I64, address, arguments)
+        self.call_runtime(self.is_rare(), types::I64, address, arguments)
     }
 
     /// What a function of the program, at this address, makes of floats.
     pub(super) fn by_function(&mut self, address: usize, arguments: &[Val]) -> Val {
-        let [result] = self.call_runtime(types::F64, address, arguments);
+        let [result] = self.call_runtime(self.is_rare(), types::F64, address, arguments);
         result
     }
 
-    fn call_runtime<const N: usize>(&mut self, class: Type, address: usize, arguments: &[Val]) -> [Val; N] {
+    fn call_runtime<const N: usize>(
+        &mut self,
+        rare: bool,
+        class: Type,
+        address: usize,
+        arguments: &[Val],
+    ) -> [Val; N] {
         const { assert!(N <= 2, "more results are not in registers") };
-        let shape = Shape { rare: self.is_rare(), class, parameters: arguments.len(), results: N };
+        let shape = Shape { rare, class, parameters: arguments.len(), results: N };
         let signature = match self.runtime.signatures.get(&shape) {
             Some(signature) => *signature,
             None => {
@@ -95,14 +105,6 @@ impl Lowering<'_, '_> {
     /// What is being built is hardly ever run.
     fn is_rare(&self) -> bool {
         let block = self.b.current_block();
-        !self.runtime.often && block.is_some_and(|block| self.b.func.layout.is_cold(block))
-    }
-
-    /// Builds something that may be run often, whatever its blocks say.
-    pub(super) fn often<T>(&mut self, does: impl FnOnce(&mut Self) -> T) -> T {
-        let before = std::mem::replace(&mut self.runtime.often, true);
-        let result = does(self);
-        self.runtime.often = before;
-        result
+        block.is_some_and(|block| self.b.func.layout.is_cold(block))
     }
 }
