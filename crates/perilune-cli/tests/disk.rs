@@ -283,17 +283,16 @@ fn many_wait_without_threads() {
     let source = r#"
 local function threads() return tonumber(io.open("/proc/self/status"):read("a"):match("Threads:%s*(%d+)")) end
 local most = 0
-pl.scope(function(s)
-  local done = 0
-  s:daemon(function() while true do most = math.max(most, threads()) pl.sleep(0.01) end end)
-  pl.each(1000, function(n)
-    local f <close> = assert(io.open "text")
-    f:seek("set", n * 100)
-    assert(#f:read(50) == 50)
-    done = done + 1
-  end)
-  assert(done == 1000)
+local done = 0
+pl.each(1000, function(n)
+  local f <close> = assert(io.open "text")
+  f:seek("set", n * 100)
+  assert(#f:read(50) == 50)
+  done = done + 1
+  -- Who counts waits for the disk as well, so it is one of them: one beside them might come to nothing before they end.
+  if n % 20 == 0 then most = math.max(most, threads()) end
 end)
+assert(done == 1000)
 assert(most > 0 and most < 70, most)
 print "done"
 "#;
