@@ -16,7 +16,7 @@ use perilune_syntax::operands::Registers;
 use perilune_syntax::verify::in_use;
 use perilune_trace::event::{self, Bytes, Category, Count, Ns};
 use perilune_vm::machine::{Log, MachineCode, Recording, Run, Site};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -391,7 +391,7 @@ impl Compiler {
             return false;
         }
         self.profiles.gains_nothing(log, cost.part());
-        let (mut draft, callees) = (Draft::default(), HashMap::new());
+        let (mut draft, callees) = (Draft::default(), HashMap::default());
         draft.stepped = plain;
         let subject = subject((log, unit), &draft, &callees);
         self.decisions.note(&subject, Why::NoGain(cost).outcome());
@@ -403,7 +403,7 @@ impl Compiler {
         let called = |log: &Log| -> Vec<usize> {
             (0..log.proto().code.len()).map(|at| log.site(at).callee).filter(|&callee| callee != 0).collect()
         };
-        let (mut known, mut wanted) = (HashMap::new(), called(log));
+        let (mut known, mut wanted) = (HashMap::default(), called(log));
         while let Some(function) = wanted.pop() {
             if known.contains_key(&function) || known.len() == MOST_CALLEES {
                 continue;

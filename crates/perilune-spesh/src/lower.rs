@@ -74,7 +74,8 @@ use perilune_syntax::{Op, Proto};
 use perilune_vm::machine::{EXITED, LEAVE, Log, MachineCode, Point, STAY, layout};
 use perilune_vm::{Kind, Tag};
 use runtime::Runtime;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use unmade::Unmade;
@@ -403,7 +404,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             proto,
             frame: 0,
             frames: vec![Frame::outer(log, constants, Rc::clone(&live))],
-            lives: HashMap::from([(log.function(), live)]),
+            lives: [(log.function(), live)].into_iter().collect(),
             places,
             room,
             task,
@@ -421,22 +422,22 @@ impl<'a, 'b> Lowering<'a, 'b> {
             interrupt,
             ints,
             floats,
-            blocks: HashMap::new(),
+            blocks: HashMap::default(),
             fixed,
-            heads: HashSet::new(),
-            met: HashMap::new(),
+            heads: HashSet::default(),
+            met: HashMap::default(),
             hoisted,
-            round: HashMap::new(),
-            found: HashMap::new(),
-            parts: HashMap::new(),
-            disputed: HashSet::new(),
+            round: HashMap::default(),
+            found: HashMap::default(),
+            parts: HashMap::default(),
+            disputed: HashSet::default(),
             postponed: BTreeMap::new(),
             made: made_before.clone(),
             made_before,
-            exits: HashMap::new(),
-            returns: HashMap::new(),
+            exits: HashMap::default(),
+            returns: HashMap::default(),
             entered: Vec::new(),
-            guarded: HashSet::new(),
+            guarded: HashSet::default(),
             points: Vec::new(),
             out: None,
             list: None,
@@ -501,7 +502,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
     fn run(mut self) -> Draft {
         let entry = self.b.create_block();
         self.b.append_block_params_for_function_params(entry);
-        self.b.switch_to_block(entry);
+        self.go_to(entry);
         let [vm, base, inst, number] = self.b.block_params(entry).try_into().expect("four parameters");
         self.b.def_var(self.vm, vm);
         self.b.def_var(self.base, base);
@@ -515,7 +516,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             let [here, next] = [(); 2].map(|()| self.b.create_block());
             let is = self.b.ins().icmp_imm_u(IntCC::Equal, number, entry as i64);
             self.b.ins().brif(is, here, &[], next, &[]);
-            self.b.switch_to_block(here);
+            self.go_to(here);
             self.now = Some(State {
                 registers: vec![Register::UNKNOWN; registers],
                 names: (0..registers).map(|r| Name::Met(number_of(entry), r)).collect(),
@@ -528,14 +529,14 @@ impl<'a, 'b> Lowering<'a, 'b> {
             } else {
                 self.enter(at as usize);
             }
-            self.b.switch_to_block(next);
+            self.go_to(next);
         }
         for (at, entry) in self.unit.returns(self.proto) {
             let [here, next] = [(); 2].map(|()| self.b.create_block());
             let is = self.b.ins().icmp_imm_u(IntCC::Equal, number, entry as i64);
             self.b.ins().brif(is, here, &[], next, &[]);
             self.returns.insert(at as usize, here);
-            self.b.switch_to_block(next);
+            self.go_to(next);
         }
         self.refuse();
         self.entering = false;
@@ -629,6 +630,17 @@ impl<'a, 'b> Lowering<'a, 'b> {
         *self.blocks.entry(at).or_insert_with(|| b.create_block())
     }
 
+    /// Goes on in a block to which all ways have been built. What variables are there is found along them at once; where only one way leads nothing is made for them, as is for those of blocks that end the function's building without that.
+    fn go_to(&mut self, block: Block) {
+        self.b.switch_to_block(block);
+        self.b.seal_block(block);
+    }
+
+    /// Goes on in a block to which ways from behind are still to come.
+    fn come_round_to(&mut self, block: Block) {
+        self.b.switch_to_block(block);
+    }
+
     /// Goes on only if `condition` holds; else `otherwise`.
     fn unless(&mut self, condition: Val, otherwise: Block) {
         self.try_guard(otherwise);
@@ -639,7 +651,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
     fn if_done(&mut self, condition: Val, otherwise: Block) {
         let on = self.b.create_block();
         self.b.ins().brif(condition, on, &[], otherwise, &[]);
-        self.b.switch_to_block(on);
+        self.go_to(on);
     }
 
     // -- Memory ------------------------------------------------------------------------------------------------------------------------
@@ -697,9 +709,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
         self.b.set_cold_block(out);
         let stays = self.b.ins().icmp_imm_u(IntCC::Equal, exit, STAY as i64);
         self.b.ins().brif(stays, on, &[], out, &[]);
-        self.b.switch_to_block(out);
+        self.go_to(out);
         self.leave_with(exit);
-        self.b.switch_to_block(on);
+        self.go_to(on);
         self.forget(at);
         self.come_back(at);
     }

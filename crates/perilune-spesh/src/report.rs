@@ -19,7 +19,8 @@ use perilune_vm::Tag;
 use perilune_vm::machine::{
     APPENDS, Cache, Log, OTHER_KEY, OTHER_OBJECT, Site, Tags, Unexpected, name_of_register, place_of,
 };
-use std::collections::{BTreeMap, HashMap, HashSet};
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
+use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::io::Write;
@@ -392,7 +393,7 @@ impl Kept {
             let known = self.functions.entry(log.function()).or_insert_with(|| Known {
                 log: Arc::clone(log),
                 decisions: Vec::new(),
-                inlined: HashSet::new(),
+                inlined: HashSet::default(),
                 guards: BTreeMap::new(),
             });
             if known.log.weight() <= log.weight() {

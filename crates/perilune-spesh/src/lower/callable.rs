@@ -101,7 +101,7 @@ impl<'a> Lowering<'a, '_> {
         self.give(a, base, 0, 1);
         self.give(self.own_window(a), base, layout::VALUE_SIZE, count - 1);
         self.take_place(&callee, Arguments::Count(count));
-        self.b.switch_to_block(other.block);
+        self.go_to(other.block);
         self.now = other.before;
         self.finish(at);
         true

@@ -144,29 +144,29 @@ impl<'a> Lowering<'a, '_> {
         let called = self.b.ins().iadd_imm_s(base, Self::slot(window) as i64);
         let same = self.b.ins().icmp(IntCC::Equal, answer, called);
         self.b.ins().brif(same, done, &[base.into()], other, &[]);
-        self.b.switch_to_block(other);
+        self.go_to(other);
         let is_base = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, answer, CODES as i64);
         self.b.ins().brif(is_base, returned, &[], out, &[]);
-        self.b.switch_to_block(out);
+        self.go_to(out);
         self.leave_with(answer);
-        self.b.switch_to_block(returned);
+        self.go_to(returned);
         let tail = self.b.ins().band_imm_u(answer, TAIL as i64);
         self.b.ins().brif(tail, replaced, &[], moved, &[answer.into()]);
         // A tail call of the callee that the interpreter has done.
-        self.b.switch_to_block(replaced);
+        self.go_to(replaced);
         let vm = self.b.use_var(self.vm);
         let vm = self.copied(vm);
         let followed = self.leaf(layout::follow(), &[vm, answer]);
         let is_base = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, followed, CODES as i64);
         let left = self.cold_block(1);
         self.b.ins().brif(is_base, moved, &[followed.into()], left, &[followed.into()]);
-        self.b.switch_to_block(left);
+        self.go_to(left);
         let answer = self.b.block_params(left)[0];
         self.leave_with(answer);
-        self.b.switch_to_block(moved);
+        self.go_to(moved);
         let base = self.b.ins().iadd_imm_s(at, -Self::slot(window) as i64);
         self.b.ins().jump(done, &[base.into()]);
-        self.b.switch_to_block(done);
+        self.go_to(done);
         self.b.def_var(self.base, to);
     }
 
@@ -219,7 +219,7 @@ impl<'a> Lowering<'a, '_> {
             }
         };
         self.take_place(&callee, arguments);
-        self.b.switch_to_block(other.block);
+        self.go_to(other.block);
         self.now = other.before;
         self.finish(at);
     }
@@ -299,19 +299,19 @@ impl<'a> Lowering<'a, '_> {
         self.b.set_cold_block(all);
         let (vm, base) = (self.b.use_var(self.vm), self.b.use_var(self.base));
         self.b.ins().brif(wanted, some, &[], none, &[]);
-        self.b.switch_to_block(some);
+        self.go_to(some);
         self.give(a, base, RESULTS, 1);
         let open = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, wanted, 0);
         self.b.ins().brif(open, all, &[], done, &[]);
-        self.b.switch_to_block(all);
+        self.go_to(all);
         let top = self.b.ins().iadd_imm_s(base, (RESULTS + layout::VALUE_SIZE) as i64);
         self.store(top, vm, layout::VM_TOP);
         self.b.ins().jump(done, &[]);
-        self.b.switch_to_block(none);
+        self.go_to(none);
         self.b.ins().jump(done, &[]);
-        self.b.switch_to_block(done);
+        self.go_to(done);
         self.b.ins().return_(&[base]);
-        self.b.switch_to_block(slow.block);
+        self.go_to(slow.block);
         self.now = slow.before;
         self.finish(at);
     }
@@ -389,12 +389,12 @@ impl<'a> Lowering<'a, '_> {
                 let more = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, takes, count as i64);
                 let (more_is_due, done) = (self.cold_block(0), self.b.create_block());
                 self.b.ins().brif(more, more_is_due, &[], done, &[]);
-                self.b.switch_to_block(more_is_due);
+                self.go_to(more_is_due);
                 let end = self.b.ins().iadd_imm_s(frame, (count * layout::VALUE_SIZE) as i64);
                 let end = self.pad_from(callee, end);
                 self.store(end, vm, layout::VM_TOP);
                 self.b.ins().jump(done, &[]);
-                self.b.switch_to_block(done);
+                self.go_to(done);
             }
             (Arguments::To(end), _) => {
                 let end = self.pad_from(callee, end);
@@ -414,14 +414,14 @@ impl<'a> Lowering<'a, '_> {
         self.b.set_cold_block(next);
         let at = self.b.append_block_param(head, types::I64);
         self.b.ins().jump(head, &[end.into()]);
-        self.b.switch_to_block(head);
+        self.come_round_to(head);
         let lacks = self.b.ins().icmp(IntCC::UnsignedLessThan, at, wanted);
         self.b.ins().brif(lacks, next, &[], done, &[]);
-        self.b.switch_to_block(next);
+        self.go_to(next);
         self.store_nil(at, 0);
         let after = self.b.ins().iadd_imm_s(at, layout::VALUE_SIZE as i64);
         self.b.ins().jump(head, &[after.into()]);
-        self.b.switch_to_block(done);
+        self.go_to(done);
         at
     }
 
@@ -474,7 +474,7 @@ impl<'a> Lowering<'a, '_> {
             let is = self.b.ins().icmp_imm_s(IntCC::Equal, word, usual as i32 as i64);
             let unusual = self.cold_block(0);
             self.b.ins().brif(is, exactly, &[], unusual, &[]);
-            self.b.switch_to_block(unusual);
+            self.go_to(unusual);
         }
         let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
         let slow = self.b.ins().band_imm_u(flags, (layout::SLOW_RETURN & !own) as i64);
@@ -484,20 +484,20 @@ impl<'a> Lowering<'a, '_> {
         // If fewer are wanted the others go where nothing is that anybody reads.
         let enough = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, wanted, count as i64);
         self.b.ins().brif(enough, exactly, &[], other, &[]);
-        self.b.switch_to_block(exactly);
+        self.go_to(exactly);
         self.give(a, called, RESULTS, count);
         self.b.ins().return_(&[called]);
-        self.b.switch_to_block(other);
+        self.go_to(other);
         self.give(a, called, RESULTS, count);
         let end = self.b.ins().iadd_imm_s(called, (RESULTS + count * layout::VALUE_SIZE) as i64);
         let is = self.b.ins().icmp_imm_s(IntCC::Equal, wanted, -1);
         let head = self.cold_block(1);
         self.b.ins().brif(is, all, &[], head, &[end.into()]);
-        self.b.switch_to_block(all);
+        self.go_to(all);
         self.store(end, vm, layout::VM_TOP);
         self.leave_with(called);
         // More are wanted: these are nil.
-        self.b.switch_to_block(head);
+        self.come_round_to(head);
         let at_nil = self.b.block_params(head)[0];
         self.store_nil(at_nil, 0);
         let next = self.b.ins().iadd_imm_s(at_nil, layout::VALUE_SIZE as i64);
@@ -509,9 +509,9 @@ impl<'a> Lowering<'a, '_> {
         let more = self.b.ins().icmp(IntCC::UnsignedLessThan, next, end);
         let done = self.cold_block(0);
         self.b.ins().brif(more, head, &[next.into()], done, &[]);
-        self.b.switch_to_block(done);
+        self.go_to(done);
         self.leave_with(called);
-        self.b.switch_to_block(otherwise.block);
+        self.go_to(otherwise.block);
         self.now = otherwise.before;
         self.finish(at);
     }

@@ -93,7 +93,7 @@ impl Lowering<'_, '_> {
                 } else {
                     self.b.ins().jump(refuse, &[]);
                 }
-                self.b.switch_to_block(refuse);
+                self.go_to(refuse);
                 self.refuse();
             }
             Some(Op::JumpBack) => self.jump_back(at),
@@ -219,11 +219,11 @@ impl Lowering<'_, '_> {
         let [there, on] = [(); 2].map(|()| self.b.create_block());
         let [yes, no] = if wanted { [there, on] } else { [on, there] };
         self.b.ins().brif(condition, yes, &[], no, &[]);
-        self.b.switch_to_block(there);
+        self.go_to(there);
         let known = self.now.clone();
         self.edge(to);
         self.now = known;
-        self.b.switch_to_block(on);
+        self.go_to(on);
     }
 
     /// Leaves with `at` as the next instruction if somebody has asked for it.
@@ -264,7 +264,7 @@ impl Lowering<'_, '_> {
         };
         let [on, out] = [(); 2].map(|()| self.b.create_block());
         self.b.ins().brif(condition, on, &[], out, &[]);
-        self.b.switch_to_block(on);
+        self.go_to(on);
         let outside = self.now.clone();
         let next = match index.ty {
             Ty::Int => {
@@ -279,7 +279,7 @@ impl Lowering<'_, '_> {
         self.define(a + 3, next);
         self.poll(head);
         self.edge(head);
-        self.b.switch_to_block(out);
+        self.go_to(out);
         self.now = outside;
     }
 
@@ -313,7 +313,7 @@ impl Lowering<'_, '_> {
         let is = self.b.ins().icmp(IntCC::Equal, pc, address);
         self.b.ins().brif(is, here, &[], elsewhere, &[]);
         let known = self.now.clone();
-        self.b.switch_to_block(elsewhere);
+        self.go_to(elsewhere);
         for to in [head, past] {
             let address = self.position(to);
             let is = self.b.ins().icmp(IntCC::Equal, pc, address);
@@ -321,7 +321,7 @@ impl Lowering<'_, '_> {
         }
         self.leave(LEAVE);
         self.now = known;
-        self.b.switch_to_block(here);
+        self.go_to(here);
     }
 
     /// `TFORLOOP`.
@@ -333,7 +333,7 @@ impl Lowering<'_, '_> {
         let goes_on = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
         let [on, out] = [(); 2].map(|()| self.b.create_block());
         self.b.ins().brif(goes_on, on, &[], out, &[]);
-        self.b.switch_to_block(on);
+        self.go_to(on);
         let outside = self.now.clone();
         let payload = self.load(types::I64, base, Self::slot(a + 4) + layout::PAYLOAD);
         self.store(payload, base, Self::slot(a + 2) + layout::PAYLOAD);
@@ -341,7 +341,7 @@ impl Lowering<'_, '_> {
         self.set_unknown(a + 2);
         self.poll(head);
         self.edge(head);
-        self.b.switch_to_block(out);
+        self.go_to(out);
         self.now = outside;
     }
 
@@ -363,14 +363,14 @@ impl Lowering<'_, '_> {
         let jumps = self.b.ins().icmp_imm_u(order, tag, Tag::FALSE.0 as i64);
         let [there, on] = [(); 2].map(|()| self.b.create_block());
         self.b.ins().brif(jumps, there, &[], on, &[]);
-        self.b.switch_to_block(there);
+        self.go_to(there);
         let known = self.now.clone();
         if let Some(set) = set {
             self.copy_slot(set, r);
         }
         self.edge(to);
         self.now = known;
-        self.b.switch_to_block(on);
+        self.go_to(on);
     }
 
     /// Jumps if the comparison of register a with b, a register or a constant, is `wanted`.
@@ -402,26 +402,26 @@ impl Lowering<'_, '_> {
         let known = self.now.clone();
         let is = self.b.ins().icmp(IntCC::Equal, x.val, y.val);
         self.b.ins().brif(is, same, &[], other, &[]);
-        self.b.switch_to_block(other);
+        self.go_to(other);
         let [first, second] = [x, y].map(|t| self.load(types::I64, t.val, layout::TABLE_METATABLE));
         let any = self.b.ins().bor(first, second);
         let with = self.b.create_block();
         self.b.ins().brif(any, with, &[], plain, &[]);
-        self.b.switch_to_block(with);
+        self.go_to(with);
         for metatable in [first, second] {
             let [there, none] = [(); 2].map(|()| self.b.create_block());
             self.b.ins().brif(metatable, there, &[], none, &[]);
-            self.b.switch_to_block(there);
+            self.go_to(there);
             let absent = self.load(types::I8, metatable, layout::TABLE_ABSENT);
             let no_eq = self.b.ins().band_imm_u(absent, layout::NO_EQ as i64);
             self.b.ins().brif(no_eq, none, &[], slow, &[]);
-            self.b.switch_to_block(none);
+            self.go_to(none);
         }
         self.b.ins().jump(plain, &[]);
-        self.b.switch_to_block(slow);
+        self.go_to(slow);
         self.do_rarely(at);
         for (block, to) in [(same, next.0), (plain, next.1)] {
-            self.b.switch_to_block(block);
+            self.go_to(block);
             self.now = known.clone();
             self.edge(to);
         }
@@ -456,21 +456,21 @@ impl Lowering<'_, '_> {
         let tag = self.tag_of(r);
         let is_string = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::STRING.0 as i64);
         self.b.ins().brif(is_string, string, &[], done, &[no.into()]);
-        self.b.switch_to_block(string);
+        self.go_to(string);
         let own = self.payload_of(r);
         let text = self.load(types::I64, constants, Self::slot(n) + layout::PAYLOAD);
         let same = self.b.ins().icmp(IntCC::Equal, own, text);
         self.b.ins().brif(same, done, &[same.into()], other, &[]);
         // Constants are interned: so one that is interned, too, and another string, has another text.
-        self.b.switch_to_block(other);
+        self.go_to(other);
         let flags = self.load(types::I8, own, layout::OBJECT_FLAGS);
         let interned = self.b.ins().band_imm_u(flags, layout::INTERNED as i64);
         self.b.ins().brif(interned, done, &[no.into()], long, &[]);
-        self.b.switch_to_block(long);
+        self.go_to(long);
         let answer = self.common(layout::same_text(), &[own, text]);
         let answer = self.b.ins().ireduce(types::I8, answer);
         self.b.ins().jump(done, &[answer.into()]);
-        self.b.switch_to_block(done);
+        self.go_to(done);
         self.branch_when(is_it, wanted, to);
     }
 

@@ -80,23 +80,23 @@ impl Lowering<'_, '_> {
         let [chain, same, other, next, found] = [(); 5].map(|()| self.b.create_block());
         let node = self.b.append_block_param(chain, types::I64);
         self.b.ins().jump(chain, &[first.into()]);
-        self.b.switch_to_block(chain);
+        self.come_round_to(chain);
         let key = self.load(types::I64, node, layout::NODE_KEY);
         let is = self.b.ins().icmp(IntCC::Equal, key, string);
         self.b.ins().brif(is, same, &[], other, &[]);
         // A number may look like it.
-        self.b.switch_to_block(same);
+        self.go_to(same);
         let tag = self.load(types::I8, node, layout::NODE_KEY_TAG);
         let is_string = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::STRING.0 as i64);
         self.b.ins().brif(is_string, found, &[], other, &[]);
-        self.b.switch_to_block(other);
+        self.go_to(other);
         let distance = self.load(types::I32, node, layout::NODE_NEXT);
         self.b.ins().brif(distance, next, &[], miss, &[]);
-        self.b.switch_to_block(next);
+        self.go_to(next);
         let distance = self.b.ins().sextend(types::I64, distance);
         let further = self.nodes_further(node, distance);
         self.b.ins().jump(chain, &[further.into()]);
-        self.b.switch_to_block(found);
+        self.go_to(found);
         node
     }
 

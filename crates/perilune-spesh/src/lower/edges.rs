@@ -19,7 +19,10 @@ impl Lowering<'_, '_> {
             self.edge(at);
         }
         let block = self.block(at);
-        self.b.switch_to_block(block);
+        match self.heads.contains(&at) {
+            true => self.come_round_to(block),
+            false => self.go_to(block),
+        }
         self.now = self.met.get(&at).cloned();
         if self.heads.contains(&at)
             && let Some(registers) = self.fixed.get(&at).cloned()

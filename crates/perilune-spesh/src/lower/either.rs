@@ -240,16 +240,16 @@ impl Lowering<'_, '_> {
         let [of_float, of_int] = [Tag::FLOAT, Tag::INT].map(|tag| self.kind(tag));
         let is_float = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::FLOAT.0 as i64);
         self.b.ins().brif(is_float, float, &[], other, &[]);
-        self.b.switch_to_block(float);
+        self.go_to(float);
         let val = self.b.ins().bitcast(types::F64, MemFlagsData::new(), payload);
         self.b.ins().jump(done, &[val.into(), of_float.into()]);
-        self.b.switch_to_block(other);
+        self.go_to(other);
         let is_int = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::INT.0 as i64);
         self.b.ins().brif(is_int, int, &[], otherwise, &[]);
-        self.b.switch_to_block(int);
+        self.go_to(int);
         let val = self.exactly(payload, otherwise);
         self.b.ins().jump(done, &[val.into(), of_int.into()]);
-        self.b.switch_to_block(done);
+        self.go_to(done);
         Number { float: number, kind: Kind::Either(kind) }
     }
 

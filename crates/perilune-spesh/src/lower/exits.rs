@@ -73,7 +73,7 @@ impl Lowering<'_, '_> {
         exits.sort_by_key(|(_, block)| *block);
         let mut end = None;
         for (exit, block) in exits {
-            self.b.switch_to_block(block);
+            self.go_to(block);
             let base = self.b.use_var(self.base);
             backend::set_place(self.b, Place(exit.0 as u32));
             let unmade = self.store_parts(&exit);
@@ -96,7 +96,7 @@ impl Lowering<'_, '_> {
             self.b.ins().jump(end, &[point.into()]);
         }
         if let Some(end) = end {
-            self.b.switch_to_block(end);
+            self.go_to(end);
             let point = self.b.block_params(end)[0];
             let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
             let [vm, base] = [vm, base].map(|v| self.copied(v));
@@ -178,7 +178,7 @@ impl Lowering<'_, '_> {
 
     pub(super) fn fill_out(&mut self) {
         if let Some(out) = self.out.take() {
-            self.b.switch_to_block(out);
+            self.go_to(out);
             let answer = self.b.block_params(out)[0];
             self.b.ins().return_(&[answer]);
         }

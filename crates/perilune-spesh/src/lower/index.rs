@@ -55,7 +55,7 @@ impl Lowering<'_, '_> {
         let [own, joined] = [(); 2].map(|()| self.b.create_block());
         let known = self.now.take();
         self.b.ins().jump(own, &[]);
-        self.b.switch_to_block(other.block);
+        self.go_to(other.block);
         self.now = other.before;
         does(self);
         let met = self.now.take();
@@ -73,9 +73,9 @@ impl Lowering<'_, '_> {
             None => None,
             some => arrive(self, some),
         };
-        self.b.switch_to_block(own);
+        self.go_to(own);
         self.now = arrive(self, known);
-        self.b.switch_to_block(joined);
+        self.go_to(joined);
         if let (Some(now), Some(met)) = (&mut self.now, met) {
             assert!(now.agrees_with(&met), "ways that meet agree on what is not made");
             now.meet(&met, at);
@@ -424,7 +424,7 @@ impl Lowering<'_, '_> {
         self.b.set_cold_block(collect);
         self.b.set_cold_block(out);
         self.b.ins().brif(due, collect, &[], on, &[]);
-        self.b.switch_to_block(collect);
+        self.go_to(collect);
         let known = self.now.clone();
         self.flush_all();
         if self.frame != 0 {
@@ -438,9 +438,9 @@ impl Lowering<'_, '_> {
         let exit = self.leaf(layout::collect(), &[vm, base, pc, done]);
         let stays = self.b.ins().icmp_imm_u(IntCC::Equal, exit, STAY as i64);
         self.b.ins().brif(stays, on, &[], out, &[]);
-        self.b.switch_to_block(out);
+        self.go_to(out);
         self.leave_with(exit);
-        self.b.switch_to_block(on);
+        self.go_to(on);
         self.now = known;
         if let Some(now) = &mut self.now {
             now.facts.retain(|fact| !matches!(fact, Fact::Fresh(_)));

@@ -82,7 +82,7 @@ impl Lowering<'_, '_> {
             None => self.edge(call),
         }
         if let Some(before) = slow.before {
-            self.b.switch_to_block(slow.block);
+            self.go_to(slow.block);
             self.now = Some(before);
             self.quietly(|lowering| lowering.step_and_jump(at));
         }
@@ -94,7 +94,7 @@ impl Lowering<'_, '_> {
         self.iterate(call, iteration, true, slow.block);
         if let Some(before) = slow.before {
             self.b.set_cold_block(slow.block);
-            self.b.switch_to_block(slow.block);
+            self.go_to(slow.block);
             self.now = Some(before);
             self.edge(call);
         }
@@ -107,7 +107,7 @@ impl Lowering<'_, '_> {
         self.iterate(at, iteration, false, slow.block);
         if let Slow { block, before: Some(before), .. } = slow {
             self.b.set_cold_block(block);
-            self.b.switch_to_block(block);
+            self.go_to(block);
             self.now = Some(before);
             self.quietly(|lowering| lowering.step_generic_for(at));
         }
@@ -148,7 +148,7 @@ impl Lowering<'_, '_> {
         if iteration.array.is_some() {
             self.b.set_cold_block(help);
         }
-        self.b.switch_to_block(help);
+        self.go_to(help);
         self.now = before;
         self.helped_step(call, (first, iteration.array.is_some()), slow);
     }
@@ -166,17 +166,17 @@ impl Lowering<'_, '_> {
         let [item, other, end] = [(); 3].map(|()| self.b.create_block());
         let is = self.b.ins().icmp_imm_u(IntCC::Equal, answer, layout::ITEM as i64);
         self.b.ins().brif(is, item, &[], other, &[]);
-        self.b.switch_to_block(other);
+        self.go_to(other);
         let is = self.b.ins().icmp_imm_u(IntCC::Equal, answer, layout::END as i64);
         self.b.ins().brif(is, end, &[], slow, &[]);
         let known = self.now.clone();
-        self.b.switch_to_block(item);
+        self.go_to(item);
         // Where this is out of the ordinary, what the other way finds out about the table is what is hoisted.
         let outer = self.entering;
         self.entering |= rare;
         self.come_round(head, first);
         self.entering = outer;
-        self.b.switch_to_block(end);
+        self.go_to(end);
         self.now = known;
         self.edge(past);
     }
@@ -213,7 +213,7 @@ impl Lowering<'_, '_> {
         self.b.ins().brif(within, on, &[], beyond, &[]);
         // The end.
         let known = self.now.clone();
-        self.b.switch_to_block(beyond);
+        self.go_to(beyond);
         if iteration.is_next() {
             self.b.ins().jump(help, &[]);
         } else {
@@ -222,7 +222,7 @@ impl Lowering<'_, '_> {
             self.edge(call + 2);
         }
         // An element.
-        self.b.switch_to_block(on);
+        self.go_to(on);
         self.now = known;
         let shift = if elements == Ty::Any { 4 } else { 3 };
         let offset = self.b.ins().ishl_imm_u(index, shift);
@@ -324,12 +324,12 @@ impl Lowering<'_, '_> {
         let [look, on] = [(); 2].map(|()| self.b.create_block());
         let some = self.aside();
         self.b.ins().brif(variable, look, &[], on, &[]);
-        self.b.switch_to_block(look);
+        self.go_to(look);
         let own = self.load(types::I64, variable, layout::UPVALUE_VALUE);
         let level = self.b.ins().iadd_imm_s(base, Self::slot(a) as i64);
         let below = self.b.ins().icmp(IntCC::UnsignedLessThan, own, level);
         self.b.ins().brif(below, on, &[], some.block, &[]);
-        self.b.switch_to_block(on);
+        self.go_to(on);
         self.join_with(at, some, |this| this.close_upvalues(at, a, slow));
     }
 

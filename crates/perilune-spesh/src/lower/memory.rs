@@ -114,17 +114,17 @@ impl Lowering<'_, '_> {
         let [note, noted] = [(); 2].map(|()| self.b.create_block());
         let unmeasured = self.b.ins().band_imm_u(flags, layout::UNMEASURED as i64);
         self.b.ins().brif(unmeasured, note, &[], noted, &[]);
-        self.b.switch_to_block(note);
+        self.go_to(note);
         let clear = self.b.create_block();
         let capacity = self.load(types::I32, table, layout::TABLE_ROOM);
         let half = self.b.ins().ushr_imm_u(capacity, 1);
         let upper = self.b.ins().icmp(IntCC::UnsignedGreaterThan, length, half);
         self.b.ins().brif(upper, clear, &[], noted, &[]);
-        self.b.switch_to_block(clear);
+        self.go_to(clear);
         let flags = self.b.ins().band_imm_u(flags, !layout::UNMEASURED as i64);
         self.store(flags, table, layout::OBJECT_FLAGS);
         self.b.ins().jump(noted, &[]);
-        self.b.switch_to_block(noted);
+        self.go_to(noted);
         self.define(a, Known { ty: Ty::Int, val });
         self.join_with(at, unknown, |this| {
             let vm = this.b.use_var(this.vm);
@@ -248,10 +248,10 @@ impl Lowering<'_, '_> {
         let [nil, on] = [(); 2].map(|()| self.b.create_block());
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
         self.b.ins().brif(there, on, &[], nil, &[]);
-        self.b.switch_to_block(nil);
+        self.go_to(nil);
         let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
         self.b.ins().brif(metatable, slow, &[], on, &[]);
-        self.b.switch_to_block(on);
+        self.go_to(on);
         self.put(self.code(at).a() as usize, tag, payload);
     }
 
@@ -387,14 +387,14 @@ impl Lowering<'_, '_> {
         let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
         let found = self.class_in_cache((shape, metatable), d, node, miss);
         self.b.ins().jump(done, &[found.into()]);
-        self.b.switch_to_block(miss);
+        self.go_to(miss);
         let (vm, constants) = (self.b.use_var(self.vm), self.constants());
         let key = self.key_of_cache(d);
         let name = self.load(types::I64, constants, Self::slot(key as usize) + layout::PAYLOAD);
         let which = self.b.ins().iconst(types::I64, (d as u64 | layout::cache_of_class(node)) as i64);
         let found = self.leaf(layout::place_in_class(), &[vm, table, name, constants, which]);
         self.b.ins().brif(found, done, &[found.into()], slow, &[]);
-        self.b.switch_to_block(done);
+        self.go_to(done);
         place
     }
 
@@ -586,10 +586,10 @@ impl Lowering<'_, '_> {
                 None => self.b.ins().iconst(types::I64, layout::nothing() as i64),
             };
             self.b.ins().brif(same, found, &[place.into()], next, &[]);
-            self.b.switch_to_block(next);
+            self.go_to(next);
         }
         self.b.ins().jump(miss, &[]);
-        self.b.switch_to_block(found);
+        self.go_to(found);
         address
     }
 
@@ -653,16 +653,16 @@ impl Lowering<'_, '_> {
         } else {
             self.b.ins().jump(old, &[]);
         }
-        self.b.switch_to_block(old);
+        self.go_to(old);
         let vm = self.b.use_var(self.vm);
         let epoch = self.load(types::I32, object, layout::OBJECT_EPOCH);
         let current = self.load(types::I32, vm, layout::VM_EPOCH);
         let same = self.b.ins().icmp(IntCC::Equal, epoch, current);
         self.b.ins().brif(same, done, &[], tell, &[]);
-        self.b.switch_to_block(tell);
+        self.go_to(tell);
         let [] = self.words(layout::store_barrier(), &[vm, object, at]);
         self.b.ins().jump(done, &[]);
-        self.b.switch_to_block(done);
+        self.go_to(done);
     }
 
     pub(super) fn store_stored(&mut self, stored: &Stored, address: Value, offset: i32) {
@@ -865,18 +865,18 @@ impl Lowering<'_, '_> {
         let number = self.b.append_block_param(done, types::I64);
         let is_int = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::INT.0 as i64);
         self.b.ins().brif(is_int, int, &[], other, &[]);
-        self.b.switch_to_block(int);
+        self.go_to(int);
         let val = self.payload_of(r);
         let val = self.b.ins().iadd_imm_s(val, -1);
         self.b.ins().jump(done, &[val.into()]);
-        self.b.switch_to_block(other);
+        self.go_to(other);
         let is_float = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::FLOAT.0 as i64);
         self.b.ins().brif(is_float, float, &[], slow, &[]);
-        self.b.switch_to_block(float);
+        self.go_to(float);
         let val = self.load(types::F64, base, Self::slot(r) + layout::PAYLOAD);
         let val = self.number_of_float(val, slow);
         self.b.ins().jump(done, &[val.into()]);
-        self.b.switch_to_block(done);
+        self.go_to(done);
         number
     }
 

@@ -44,7 +44,7 @@ impl Lowering<'_, '_> {
         self.call_metamethod(at, closure, &operands, ends);
         if jumps {
             self.b.set_cold_block(other.block);
-            self.b.switch_to_block(other.block);
+            self.go_to(other.block);
             self.now = other.before;
             match always {
                 true => self.exit(at, EXITED),
@@ -128,7 +128,7 @@ impl Lowering<'_, '_> {
         let metatable = self.metatable(table, miss);
         let closure = self.in_metatable(metatable, place, miss);
         self.b.ins().jump(found, &[closure.into()]);
-        self.b.switch_to_block(miss);
+        self.go_to(miss);
         found
     }
 
@@ -137,12 +137,12 @@ impl Lowering<'_, '_> {
         let [with, plain] = [(); 2].map(|()| self.b.create_block());
         let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
         self.b.ins().brif(metatable, with, &[], plain, &[]);
-        self.b.switch_to_block(with);
+        self.go_to(with);
         let absent = self.load(types::I8, metatable, layout::TABLE_ABSENT);
         let none = self.b.ins().band_imm_u(absent, lacking as i64);
         self.unless(none, other);
         self.b.ins().jump(plain, &[]);
-        self.b.switch_to_block(plain);
+        self.go_to(plain);
     }
 
     /// The metatable of a table, else goes to `none`.
@@ -170,7 +170,7 @@ impl Lowering<'_, '_> {
     pub(super) fn found_either(&mut self, by_shape: Option<Block>, slowly: Val) -> Val {
         let Some(found) = by_shape else { return slowly };
         self.b.ins().jump(found, &[slowly.into()]);
-        self.b.switch_to_block(found);
+        self.go_to(found);
         self.b.block_params(found)[0]
     }
 
@@ -221,7 +221,7 @@ impl Lowering<'_, '_> {
         if self.now.is_some() {
             return self.join_with(at, other, |this| this.without(at, |this| this.instruction(at)));
         }
-        self.b.switch_to_block(other.block);
+        self.go_to(other.block);
         self.now = other.before;
         self.without(at, |this| this.instruction(at));
     }
@@ -308,7 +308,7 @@ impl Lowering<'_, '_> {
     /// What is done slowly goes its own ways.
     fn continue_slowly(&mut self, at: usize, slow: Slow, does: impl FnOnce(&mut Self, usize)) {
         let stepped = self.stepped;
-        self.b.switch_to_block(slow.block);
+        self.go_to(slow.block);
         self.now = slow.before;
         does(self, at);
         self.stepped = stepped;
@@ -330,11 +330,11 @@ impl Lowering<'_, '_> {
             let is = self.b.ins().icmp(IntCC::Equal, pc, address);
             let [here, next]: [Block; 2] = [(); 2].map(|()| self.b.create_block());
             self.b.ins().brif(is, here, &[], next, &[]);
-            self.b.switch_to_block(here);
+            self.go_to(here);
             let known = self.now.clone();
             self.edge(to);
             self.now = known;
-            self.b.switch_to_block(next);
+            self.go_to(next);
         }
         // Somewhere else: the position is stored.
         self.leave(perilune_vm::machine::LEAVE);

@@ -235,7 +235,7 @@ impl Lowering<'_, '_> {
         let [first, second] = [x, y].map(|x| self.is_integer(x));
         let both = self.b.ins().band(first, second);
         self.b.ins().brif(both, ints, &[], floats, &[]);
-        self.b.switch_to_block(ints);
+        self.go_to(ints);
         let known_float = |x: Operand| matches!(x, Operand::Known(n) if n.ty == Ty::Float);
         if known_float(x) || known_float(y) {
             // Never.
@@ -252,13 +252,13 @@ impl Lowering<'_, '_> {
             let int = self.b.ins().iconst(types::I8, Tag::INT.0 as i64);
             self.b.ins().jump(done, &[int.into(), val.into()]);
         }
-        self.b.switch_to_block(floats);
+        self.go_to(floats);
         let [x, y] = [x, y].map(|x| self.as_float(x, slow.block));
         let val = self.on_floats(at, operation, x, y).expect("these are defined on floats");
         let bits = self.b.ins().bitcast(types::I64, crate::backend::clif::MemFlagsData::new(), val);
         let float = self.b.ins().iconst(types::I8, Tag::FLOAT.0 as i64);
         self.b.ins().jump(done, &[float.into(), bits.into()]);
-        self.b.switch_to_block(done);
+        self.go_to(done);
         self.put(a, tag, payload);
         self.join(at, slow, Some((a, Ty::Any)));
         true
@@ -292,7 +292,7 @@ impl Lowering<'_, '_> {
         let [first, second] = [x, y].map(|x| self.is_integer(x));
         let both = self.b.ins().band(first, second);
         self.b.ins().brif(both, ints, &[], floats, &[]);
-        self.b.switch_to_block(ints);
+        self.go_to(ints);
         let base = self.b.use_var(self.base);
         let payload = |this: &mut Self, x: Operand| match x {
             Operand::Known(n) if n.ty == Ty::Int => Some(n.val),
@@ -306,11 +306,11 @@ impl Lowering<'_, '_> {
             }
             _ => drop(self.b.ins().jump(slow, &[])),
         }
-        self.b.switch_to_block(floats);
+        self.go_to(floats);
         let [x, y] = [x, y].map(|x| self.exact_float(x, slow));
         let answer = self.b.ins().fcmp(order.floats(), x, y);
         self.b.ins().jump(done, &[answer.into()]);
-        self.b.switch_to_block(slow);
+        self.go_to(slow);
         self.b.set_cold_block(slow);
         let stepped = self.stepped;
         if let ((Operand::Slot(_), Operand::Slot(_)), true) =
@@ -326,7 +326,7 @@ impl Lowering<'_, '_> {
         }
         self.stepped = stepped;
         self.now = before;
-        self.b.switch_to_block(done);
+        self.go_to(done);
         self.branch_when(holds, wanted, to);
     }
 
@@ -340,10 +340,10 @@ impl Lowering<'_, '_> {
         let [strings, others] = [(); 2].map(|()| self.b.create_block());
         let unknown = self.b.ins().icmp_imm_u(IntCC::Equal, answer, perilune_vm::machine::UNKNOWN as i64);
         self.b.ins().brif(unknown, others, &[], strings, &[]);
-        self.b.switch_to_block(strings);
+        self.go_to(strings);
         let holds = self.b.ins().icmp_imm_s(order.ints(), answer, 1);
         self.b.ins().jump(done, &[holds.into()]);
-        self.b.switch_to_block(others);
+        self.go_to(others);
     }
 
     /// Jumps if two registers, which may hold anything, being equal is `wanted`.
@@ -358,11 +358,11 @@ impl Lowering<'_, '_> {
         let holds = self.leaf(layout::equal(), &[x, y]);
         let unknown = self.b.ins().icmp_imm_u(IntCC::Equal, holds, perilune_vm::machine::UNKNOWN as i64);
         self.b.ins().brif(unknown, slow, &[], known, &[]);
-        self.b.switch_to_block(slow);
+        self.go_to(slow);
         let before = self.now.clone();
         self.do_rarely(at);
         self.now = before;
-        self.b.switch_to_block(known);
+        self.go_to(known);
         let order = if wanted { IntCC::NotEqual } else { IntCC::Equal };
         let condition = self.b.ins().icmp_imm_u(order, holds, 0);
         self.branch(condition, to);

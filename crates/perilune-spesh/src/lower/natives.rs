@@ -181,13 +181,13 @@ impl Lowering<'_, '_> {
         self.b.set_cold_block(other);
         let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, wanted.0 as i64);
         self.b.ins().brif(is, on, &[], other, &[]);
-        self.b.switch_to_block(other);
+        self.go_to(other);
         let known = self.now.clone();
         self.put(a, own, payload);
         let exit = self.other_result(at, at + 1);
         self.b.ins().jump(exit, &[]);
         self.now = known;
-        self.b.switch_to_block(on);
+        self.go_to(on);
         let val = match ty {
             Ty::Float => self.b.ins().bitcast(types::F64, MemFlagsData::new(), payload),
             _ => payload,

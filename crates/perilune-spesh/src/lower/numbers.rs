@@ -135,7 +135,7 @@ impl Lowering<'_, '_> {
         // Not below zero, nor its negative twin, whose remainder is like it.
         let positive = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, bits, 0);
         self.b.ins().brif(positive, on, &[], other, &[]);
-        self.b.switch_to_block(on);
+        self.go_to(on);
         let (int_x, fits) = self.small_whole(x);
         let (divisor, fits) = match self.divisor(at) {
             Some(divisor) => (Err(divisor), fits),
@@ -147,17 +147,17 @@ impl Lowering<'_, '_> {
             }
         };
         self.b.ins().brif(fits, whole, &[], other, &[]);
-        self.b.switch_to_block(whole);
+        self.go_to(whole);
         let rest = match divisor {
             Ok(y) => self.b.ins().urem(int_x, y),
             Err(divisor) => self.divide(Op::ModK, Known { ty: Ty::Int, val: int_x }, divisor).val,
         };
         let rest = self.b.ins().fcvt_from_sint(types::F64, rest);
         self.b.ins().jump(done, &[rest.into()]);
-        self.b.switch_to_block(other);
+        self.go_to(other);
         let rest = self.by_function(layout::float_mod(), &[x, y]);
         self.b.ins().jump(done, &[rest.into()]);
-        self.b.switch_to_block(done);
+        self.go_to(done);
         result
     }
 
@@ -190,17 +190,17 @@ impl Lowering<'_, '_> {
         let result = self.b.append_block_param(done, types::F64);
         let is_float = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::FLOAT.0 as i64);
         self.b.ins().brif(is_float, float, &[], other, &[]);
-        self.b.switch_to_block(float);
+        self.go_to(float);
         let val = self.load(types::F64, base, Self::slot(r) + layout::PAYLOAD);
         self.b.ins().jump(done, &[val.into()]);
-        self.b.switch_to_block(other);
+        self.go_to(other);
         let is_int = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::INT.0 as i64);
         self.b.ins().brif(is_int, int, &[], slow, &[]);
-        self.b.switch_to_block(int);
+        self.go_to(int);
         let n = self.payload_of(r);
         let val = convert(self, n);
         self.b.ins().jump(done, &[val.into()]);
-        self.b.switch_to_block(done);
+        self.go_to(done);
         result
     }
 

@@ -30,10 +30,10 @@ impl<'a> Lowering<'a, '_> {
             let place = self.along(path, (metatable, of_metatable), next);
             self.b.ins().jump(found, &[place.into()]);
             if next != miss {
-                self.b.switch_to_block(next);
+                self.go_to(next);
             }
         }
-        self.b.switch_to_block(found);
+        self.go_to(found);
         address
     }
 

@@ -12,7 +12,7 @@ use crate::backend::clif::{
     Value as Val, types,
 };
 use crate::target;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 /// How a function of the runtime is called.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -37,7 +37,7 @@ impl Lowering<'_, '_> {
     fn go_if(&mut self, condition: super::Val, to: Block) {
         let on = self.b.create_block();
         self.b.ins().brif(condition, to, &[], on, &[]);
-        self.b.switch_to_block(on);
+        self.go_to(on);
     }
 
     /// Counts at an address: whether it is one in so many.

@@ -125,11 +125,11 @@ impl Lowering<'_, '_> {
         let more = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, left, 0);
         let (on, tell) = (self.b.create_block(), self.cold_block(0));
         self.b.ins().brif(more, on, &[], tell, &[]);
-        self.b.switch_to_block(tell);
+        self.go_to(tell);
         let vm = self.copied(vm);
         self.leaf(layout::count_unmade(), &[vm]);
         self.b.ins().jump(on, &[]);
-        self.b.switch_to_block(on);
+        self.go_to(on);
     }
 
     /// An exit could say what there is, and so many words more.

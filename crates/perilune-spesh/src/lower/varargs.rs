@@ -26,9 +26,9 @@ impl Lowering<'_, '_> {
         self.b.set_cold_block(out);
         let moved = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, base, CODES as i64);
         self.b.ins().brif(moved, on, &[], out, &[]);
-        self.b.switch_to_block(out);
+        self.go_to(out);
         self.b.ins().return_(&[base]);
-        self.b.switch_to_block(on);
+        self.go_to(on);
         self.b.def_var(self.base, base);
     }
 
@@ -76,15 +76,15 @@ impl Lowering<'_, '_> {
             let lies = n as i32 * layout::VALUE_SIZE;
             let is = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, bytes, lies as i64);
             self.b.ins().brif(is, there, &[], none, &[]);
-            self.b.switch_to_block(there);
+            self.go_to(there);
             let own = self.load(types::I64, first, lies + layout::PAYLOAD);
             let own_tag = self.load(types::I8, first, lies + layout::TAG);
             self.b.ins().jump(done, &[own.into(), own_tag.into()]);
-            self.b.switch_to_block(none);
+            self.go_to(none);
             let zero = self.b.ins().iconst(types::I64, 0);
             let nil = self.b.ins().iconst(types::I8, Tag::NIL.0 as i64);
             self.b.ins().jump(done, &[zero.into(), nil.into()]);
-            self.b.switch_to_block(done);
+            self.go_to(done);
             self.store(payload, base, Self::slot(a + n) + layout::PAYLOAD);
             self.store(tag, base, Self::slot(a + n) + layout::TAG);
             self.set_unknown(a + n);
@@ -185,21 +185,21 @@ impl Lowering<'_, '_> {
         let tag = self.b.append_block_param(done, types::I8);
         let within = self.b.ins().icmp(IntCC::UnsignedLessThan, index, total);
         self.b.ins().brif(within, there, &[], none, &[]);
-        self.b.switch_to_block(there);
+        self.go_to(there);
         let offset = self.b.ins().ishl(index, shift);
         let address = self.b.ins().iadd(first, offset);
         let own = self.load(types::I64, address, layout::PAYLOAD);
         let own_tag = self.load(types::I8, address, layout::TAG);
         self.b.ins().jump(done, &[own.into(), own_tag.into()]);
         // Behind the last one there is none; before the first one is an error.
-        self.b.switch_to_block(none);
+        self.go_to(none);
         let behind = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThan, number.val, 0);
         self.b.ins().brif(behind, nil, &[], exit, &[]);
-        self.b.switch_to_block(nil);
+        self.go_to(nil);
         let zero = self.b.ins().iconst(types::I64, 0);
         let nil = self.b.ins().iconst(types::I8, Tag::NIL.0 as i64);
         self.b.ins().jump(done, &[zero.into(), nil.into()]);
-        self.b.switch_to_block(done);
+        self.go_to(done);
         let ty = self.result(call);
         if let Some(wanted) = ty.tag() {
             let other = self.other_result(call, at);
@@ -244,17 +244,17 @@ impl Lowering<'_, '_> {
         let source = self.b.append_block_param(head, types::I64);
         let target = self.b.append_block_param(head, types::I64);
         self.b.ins().jump(head, &[from.into(), to.into()]);
-        self.b.switch_to_block(head);
+        self.come_round_to(head);
         let more = self.b.ins().icmp(IntCC::UnsignedLessThan, source, end);
         self.b.ins().brif(more, next, &[], done, &[]);
-        self.b.switch_to_block(next);
+        self.go_to(next);
         let payload = self.load(types::I64, source, layout::PAYLOAD);
         let tag = self.load(types::I8, source, layout::TAG);
         self.store(payload, target, layout::PAYLOAD);
         self.store(tag, target, layout::TAG);
         let [source, after] = [source, target].map(|p| self.b.ins().iadd_imm_s(p, layout::VALUE_SIZE as i64));
         self.b.ins().jump(head, &[source.into(), after.into()]);
-        self.b.switch_to_block(done);
+        self.go_to(done);
         target
     }
 
@@ -285,7 +285,7 @@ impl Lowering<'_, '_> {
         after.facts = held.iter().map(|(fact, _)| *fact).collect();
         let joined = self.b.create_block();
         self.b.ins().jump(joined, &[]);
-        self.b.switch_to_block(entry);
+        self.go_to(entry);
         if let Some(now) = &mut self.now {
             now.registers.fill(Register::UNKNOWN);
             now.facts.clear();
@@ -300,7 +300,7 @@ impl Lowering<'_, '_> {
             }
         }
         self.b.ins().jump(joined, &[]);
-        self.b.switch_to_block(joined);
+        self.go_to(joined);
         self.now = Some(after);
     }
 
@@ -316,7 +316,7 @@ impl Lowering<'_, '_> {
     /// Entries behind calls that are not built are not to be entered.
     pub(super) fn close_entries(&mut self) {
         for (_, block) in std::mem::take(&mut self.returns) {
-            self.b.switch_to_block(block);
+            self.go_to(block);
             self.refuse();
         }
     }
