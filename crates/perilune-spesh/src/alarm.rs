@@ -1,9 +1,12 @@
 //! The first tick of a program, without a thread: most programs that people start end within milliseconds, and a thread costs them a tenth of a millisecond of processor time or more.
 //!
-//! A timer of the process's processor time raises one signal, once, on the thread that began the program; its handler sets the tick in the interrupt word of the first domain. What follows from that
-//! (the compiling thread, further ticks) is done where the domain polls. The timer runs on processor time, so it fires while the program computes, and hardly ever interrupts a call that waits.
+//! A timer raises one signal on the thread that began the program; its handler sets the tick in the interrupt word of the first domain. What follows from that (the compiling thread, further ticks) is done where the domain polls.
 //!
-//! Where there is no such timer, or the signal is somebody else's, the thread begins at once.
+//! The tick is to come when the program has taken so much processor time. The system has timers of that, but looks at them only when its own timer ticks, each 1 to 10 ms: of programs that compute from their beginning on the first tick came 2 ms late in the mean, and up to 4. So the timer is one of the clock, which is exact,
+//! and the handler asks how much the program has taken. Has it waited instead, or have others run, a timer of processor time tells when it is that far: that one fires while the program computes, and hardly ever interrupts a call that waits. So a program that waits right after its beginning may have one call interrupted,
+//! once; calls that read and write begin again by themselves.
+//!
+//! Where there are no such timers, or the signal is somebody else's, the thread begins at once.
 //!
 //! Rejected: signals for all ticks (they interrupt system calls of C code); the thread without an allocator's arena and a signal stack of its own (to start and to end it remains).
 
@@ -12,36 +15,63 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
-/// Whose interrupt word the handler sets. It is set once, and what it points to lives as long as the process.
-static DOMAIN: AtomicPtr<InterruptHandle> = AtomicPtr::new(ptr::null_mut());
+/// What the handler needs. It is set once, and lives as long as the process.
+struct First {
+    /// Whose interrupt word is set.
+    domain: InterruptHandle,
+    /// From so much processor time on, in nanoseconds, the tick is in time.
+    least: u64,
+    /// When the timer of processor time fires.
+    after: Duration,
+    by_clock: libc::timer_t,
+    by_processor: libc::timer_t,
+}
+
+// SAFETY: timers are numbers, which any thread of the process may use; a handle may be used by any thread.
+unsafe impl Sync for First {}
+
+static FIRST: AtomicPtr<First> = AtomicPtr::new(ptr::null_mut());
 
 extern "C" fn on_signal(_: libc::c_int) {
     // SAFETY: null, or what `set` has leaked.
-    if let Some(domain) = unsafe { DOMAIN.load(Ordering::Acquire).as_ref() } {
-        domain.raise_cause(TICK);
+    let Some(first) = (unsafe { FIRST.load(Ordering::Acquire).as_ref() }) else { return };
+    match processor_time() >= first.least {
+        true => first.domain.raise_cause(TICK),
+        // SAFETY: the timer is never deleted; nothing here but what a handler may do. If it has been told to be silent meanwhile, there is a tick more.
+        false => drop(unsafe { arm(first.by_processor, libc::TIMER_ABSTIME, first.after) }),
     }
 }
 
-/// A timer that has been set.
-pub struct Alarm(libc::timer_t);
+/// What the process has taken, in nanoseconds.
+fn processor_time() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call only fills it.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
 
-// SAFETY: the number of a timer, which any thread of the process may use.
-unsafe impl Send for Alarm {}
+/// A timer that has been set. Dropping it silences it.
+pub struct Alarm(&'static First);
 
 impl Alarm {
     /// Sets `domain`'s tick when the process has taken so much processor time. Called on the thread that runs the domain. `None`: that cannot be had, or somebody has it.
     pub fn set(domain: InterruptHandle, after: Duration) -> Option<Alarm> {
         let signal = libc::SIGRTMAX() - 3;
-        if !is_free(signal) {
+        if !is_free(signal) || !FIRST.load(Ordering::Acquire).is_null() {
             return None;
         }
-        let domain = Box::into_raw(Box::new(domain));
-        if DOMAIN.compare_exchange(ptr::null_mut(), domain, Ordering::AcqRel, Ordering::Acquire).is_err() {
+        let nanos = after.as_nanos() as u64;
+        let [by_clock, by_processor] =
+            [libc::CLOCK_MONOTONIC, libc::CLOCK_PROCESS_CPUTIME_ID].map(|clock| timer(clock, signal));
+        let first =
+            First { domain, least: nanos / 4 * 3, after, by_clock: by_clock?, by_processor: by_processor? };
+        let first = Box::into_raw(Box::new(first));
+        if FIRST.compare_exchange(ptr::null_mut(), first, Ordering::AcqRel, Ordering::Acquire).is_err() {
             // SAFETY: made above, and nobody else has seen it.
-            drop(unsafe { Box::from_raw(domain) });
+            drop(unsafe { Box::from_raw(first) });
             return None;
         }
-        // SAFETY: zeros are valid for these structures; the handler is async-signal-safe; the timer's number is read once it has been made.
+        // SAFETY: zeros are valid for this structure; the handler does only what one may do; the timers are there.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
@@ -49,28 +79,45 @@ impl Alarm {
             if libc::sigaction(signal, &raw const action, ptr::null_mut()) != 0 {
                 return None;
             }
-            let mut event: libc::sigevent = std::mem::zeroed();
-            event.sigev_notify = libc::SIGEV_THREAD_ID;
-            event.sigev_signo = signal;
-            event.sigev_notify_thread_id = libc::gettid();
-            let mut timer: libc::timer_t = ptr::null_mut();
-            if libc::timer_create(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut event, &raw mut timer) != 0 {
-                return None;
-            }
-            let alarm = Alarm(timer);
-            let mut time: libc::itimerspec = std::mem::zeroed();
-            time.it_value.tv_sec = after.as_secs() as libc::time_t;
-            time.it_value.tv_nsec = libc::c_long::from(after.subsec_nanos());
-            let set = libc::timer_settime(timer, libc::TIMER_ABSTIME, &raw const time, ptr::null_mut());
-            (set == 0).then_some(alarm)
+            let left = Duration::from_nanos(nanos.saturating_sub(processor_time()).max(1));
+            arm((*first).by_clock, 0, left).then(|| Alarm(&*first))
         }
     }
 }
 
 impl Drop for Alarm {
     fn drop(&mut self) {
-        // SAFETY: the timer was made, and is deleted once.
-        unsafe { libc::timer_delete(self.0) };
+        for timer in [self.0.by_clock, self.0.by_processor] {
+            // SAFETY: the timer is there for as long as the process lives: the handler may be about to use it.
+            unsafe { arm(timer, 0, Duration::ZERO) };
+        }
+    }
+}
+
+/// A timer of this clock that raises a signal on this thread.
+fn timer(clock: libc::clockid_t, signal: libc::c_int) -> Option<libc::timer_t> {
+    let mut timer: libc::timer_t = ptr::null_mut();
+    // SAFETY: zeros are valid for this structure, and the call only reads it, and writes the timer's number.
+    unsafe {
+        let mut event: libc::sigevent = std::mem::zeroed();
+        event.sigev_notify = libc::SIGEV_THREAD_ID;
+        event.sigev_signo = signal;
+        event.sigev_notify_thread_id = libc::gettid();
+        (libc::timer_create(clock, &raw mut event, &raw mut timer) == 0).then_some(timer)
+    }
+}
+
+/// Has a timer fire once, at this time; zero: not at all. Whether that is so.
+///
+/// # Safety
+/// The timer has been made.
+unsafe fn arm(timer: libc::timer_t, flags: libc::c_int, time: Duration) -> bool {
+    // SAFETY: the caller's promise; zeros are valid for this structure.
+    unsafe {
+        let mut wanted: libc::itimerspec = std::mem::zeroed();
+        wanted.it_value.tv_sec = time.as_secs() as libc::time_t;
+        wanted.it_value.tv_nsec = libc::c_long::from(time.subsec_nanos());
+        libc::timer_settime(timer, flags, &raw const wanted, ptr::null_mut()) == 0
     }
 }
 
@@ -94,10 +141,13 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn a_program_that_computes_is_told_once_and_nobody_can_have_it_twice() {
+    fn a_program_that_waits_and_then_computes_is_told_once_and_nobody_can_have_it_twice() {
         let vm = Vm::new();
         let handle = vm.interrupt_handle();
-        let alarm = Alarm::set(handle.clone(), Duration::from_millis(1)).expect("a timer");
+        let so_far = Duration::from_nanos(processor_time());
+        let alarm = Alarm::set(handle.clone(), so_far + Duration::from_millis(5)).expect("a timer");
+        // The timer of the clock finds that little has been taken, unless other tests take it.
+        std::thread::sleep(Duration::from_millis(20));
         let begun = Instant::now();
         while !handle.is_raised_by(TICK) {
             assert!(begun.elapsed() < Duration::from_secs(60), "it computes for long enough");

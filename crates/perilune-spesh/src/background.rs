@@ -40,8 +40,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Processor time from the program's beginning to its first tick. The system looks at such timers every 1 to 10 ms.
+/// Processor time from the program's beginning to its first tick.
 const FIRST: Duration = Duration::from_millis(4);
+/// From new machine code to the next tick: what the program does now, or soon, has none yet, often as not.
+const SOON: Duration = Duration::from_millis(1);
 /// The least time from one tick to the next.
 const SHORTEST: Duration = Duration::from_millis(2);
 /// The most.
@@ -219,6 +221,7 @@ impl Shared {
                     self.spent.store(budget.is_spent(), Ordering::Relaxed);
                     if !codes.is_empty() {
                         self.publish(&codes);
+                        period = SOON;
                     }
                 }
                 Ok(None) => {
