@@ -23,6 +23,9 @@ const LEAVE_SOME: Mode = Mode {
 const MOVED: Mode =
     Mode { name: "moved", environment: &[("PERILUNE_SPESH", "blocking:2:207"), ("PERILUNE_GC_STRESS", "2")] };
 
+/// What is recorded is long enough for what is known of loops that come round often.
+const LONG: Mode = Mode { name: "long", environment: &[("PERILUNE_SPESH", "blocking:50:2000")] };
+
 fn run_all(suite: &str, mode: Mode) {
     run_those(suite, &perilune_test::only(), mode);
 }
@@ -101,4 +104,9 @@ fn scripts_for_machine_code_print_the_same_where_some_calls_leave_it() {
 #[test]
 fn scripts_for_machine_code_print_the_same_where_stacks_move() {
     run_those("lua", "machine_", MOVED);
+}
+
+#[test]
+fn scripts_for_machine_code_print_the_same_where_much_is_recorded() {
+    run_those("lua", "machine_", LONG);
 }

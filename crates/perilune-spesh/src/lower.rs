@@ -57,13 +57,14 @@ use crate::backend::clif::{
     condcodes::IntCC, types,
 };
 use crate::backend::{self, clif};
-use crate::live::live;
+use crate::live::{live, read};
 use crate::places::Built;
 use crate::positions::Place;
 use crate::report;
 use crate::trials::Trials;
 use crate::units::{self, Unit};
 pub use cost::{Cost, LEAVING};
+use edges::Comes;
 use exits::Exit;
 use facts::{Fact, Facts, FrameNumber, Name};
 pub use failures::Failures;
@@ -236,6 +237,8 @@ pub struct Draft {
     met: HashMap<usize, Vec<Register>>,
     /// What is hoisted out of each loop.
     hoisted: HashMap<usize, Facts>,
+    /// Which types registers have on the ways into each loop.
+    comes: HashMap<usize, Vec<Comes>>,
     /// What to expect of the code.
     pub cost: Cost,
     /// The instructions that are left to the interpreter.
@@ -323,6 +326,10 @@ pub(crate) struct Lowering<'a, 'b> {
     hoisted: Option<HashMap<usize, Facts>>,
     /// The facts that hold whenever a loop comes round.
     round: HashMap<usize, Facts>,
+    /// Which types registers have on the ways into each loop.
+    comes: HashMap<usize, Vec<Comes>>,
+    /// The same, as an earlier pass has found out.
+    came: HashMap<usize, Vec<Comes>>,
     /// What comes with facts.
     found: HashMap<Fact, [Variable; 2]>,
     /// The fields of tables that are not made, by name and number.
@@ -353,6 +360,8 @@ pub(crate) struct Lowering<'a, 'b> {
     at: usize,
     /// What is being built leads into the code from without.
     entering: bool,
+    /// What is being built leads to this head, and guards what is not known there.
+    leads_into: Option<usize>,
     /// What is known here; `None`: nothing leads here.
     now: Option<State>,
     /// This instruction is lowered as if it called no metamethod.
@@ -378,8 +387,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
     fn new(b: &'a mut FunctionBuilder<'b>, task: Task<'a>, draft: Option<Draft>) -> Self {
         let Task { log, unit, in_use, failures, .. } = task;
         let proto = log.proto();
-        let (fixed, hoisted, places, made_before) =
-            draft.map_or_else(Default::default, |d| (d.met, Some(d.hoisted), d.places, d.made));
+        let (fixed, hoisted, places, made_before, came) =
+            draft.map_or_else(Default::default, |d| (d.met, Some(d.hoisted), d.places, d.made, d.comes));
         let captured = units::captured(proto, unit);
         let run = b.import_signature(signature());
         let own = proto.max_stack as usize;
@@ -428,6 +437,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
             met: HashMap::default(),
             hoisted,
             round: HashMap::default(),
+            comes: HashMap::default(),
+            came,
             found: HashMap::default(),
             parts: HashMap::default(),
             disputed: HashSet::default(),
@@ -443,6 +454,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             list: None,
             at: 0,
             entering: true,
+            leads_into: None,
             now: None,
             without_metamethods: None,
             done: None,
@@ -456,6 +468,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
 
     fn find_heads(&mut self) {
         let loops = self.loops.clone();
+        // What matters only behind the unit may be of any type: a loop would be left for it in vain.
+        let inside = (0..self.proto.code.len()).filter(|&at| self.unit.contains(at));
+        let read = inside.fold(Registers::NONE, |set, at| set.or(read(self.proto.code[at])));
         for at in (0..self.proto.code.len()).filter(|&at| self.unit.contains(at)) {
             let body = loops.iter().find(|l| l.head == at);
             if body.is_none() && !(at == 0 && self.unit.starts) {
@@ -469,17 +484,16 @@ impl<'a, 'b> Lowering<'a, 'b> {
             };
             let matters = self.in_use[at].and(self.live_at(at));
             let known = |(r, tags): (usize, &perilune_vm::machine::Tags)| {
-                let used = matters.contains(r as u8) && !self.captured.contains(r as u8) && r < kept;
                 let changes = body.is_some_and(|l| self.changes(l, r));
+                let used = matters.contains(r as u8)
+                    && (changes || read.contains(r as u8))
+                    && !self.captured.contains(r as u8)
+                    && r < kept;
+                let either = changes && tags.is_all_of(&[Tag::INT, Tag::FLOAT]);
                 let ty = match tags.only() {
                     Some(tag) if used => Ty::of(tag),
-                    None if used
-                        && changes
-                        && tags.is_all_of(&[Tag::INT, Tag::FLOAT])
-                        && !self.is_suspect_head(at) =>
-                    {
-                        Ty::Number
-                    }
+                    None if used && either && body.is_some_and(|l| self.becomes_float(l, r)) => Ty::Float,
+                    None if used && either && !self.is_suspect_head(at) => Ty::Number,
                     _ => Ty::Any,
                 };
                 let dirty = ty.is_lazy() && changes;
@@ -599,10 +613,11 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let (cost, stepped, places, entered) = (self.cost, self.all_stepped, self.places, self.entered);
         let unmade = unmade::by_lines(&self.postponed, &built);
         let (size, points) = (self.b.func.dfg.num_insts(), self.points);
-        let made = self.made;
+        let (made, comes) = (self.made, self.comes);
         Draft {
             met,
             hoisted,
+            comes,
             cost,
             stepped,
             inlined,
@@ -770,7 +785,13 @@ impl<'a, 'b> Lowering<'a, 'b> {
 
     /// Earlier code has exited where a loop of the compiled function, or that itself, begins, because something was not as expected there.
     fn is_suspect_head(&self, at: usize) -> bool {
-        self.failures.at(at) >= TRUSTED || at == 0 && self.failures.of_result(0) >= TRUSTED
+        self.failures.of_result(self.stands_for(at)) >= TRUSTED
+            || at == 0 && self.failures.of_result(0) >= TRUSTED
+    }
+
+    /// The instruction for whose results those exits are counted that are taken because something was not as expected on a way to this head: they say nothing against the instruction that stands there. A jump back has no results of its own.
+    fn stands_for(&self, head: usize) -> usize {
+        self.loops.iter().find(|l| l.head == head).map_or(head, |l| l.back)
     }
 
     /// Earlier code has exited because what instruction `at` came to was of another type than that of all results before.

@@ -140,18 +140,23 @@ pub fn entered(log: &Log, unit: &Unit) -> u32 {
     let is_outermost = |l: &&Region| {
         unit.contains(l.head) && !regions.iter().any(|o| o != *l && o.head <= l.head && l.back <= o.back)
     };
-    let comes_round = |l: &Region| {
-        let back = (l.head..=l.back).filter(|&at| proto.code[at].op() == Some(Op::JumpBack));
-        let to_head = back.filter(|&at| target(proto, at) == Some(l.head));
-        to_head.fold(0u32, |sum, at| sum.saturating_add(log.site(at).times()))
-    };
-    let begins = |l: &Region| match proto.code[l.back].op() {
+    regions.iter().filter(is_outermost).map(|l| begun(log, l)).fold(0, u32::saturating_add)
+}
+
+/// How often the log has seen a loop begin.
+pub fn begun(log: &Log, l: &Region) -> u32 {
+    let proto = log.proto();
+    match proto.code[l.back].op() {
         // What comes round without asking is entered by whatever else leads to its head.
-        Some(Op::JumpBack) => log.site(l.head).times().saturating_sub(comes_round(l)),
+        Some(Op::JumpBack) => {
+            let back = (l.head..=l.back).filter(|&at| proto.code[at].op() == Some(Op::JumpBack));
+            let to_head = back.filter(|&at| target(proto, at) == Some(l.head));
+            let rounds = to_head.fold(0u32, |sum, at| sum.saturating_add(log.site(at).times()));
+            log.site(l.head).times().saturating_sub(rounds)
+        }
         // The instruction before it prepares it.
         _ => l.head.checked_sub(1).map_or(0, |before| log.site(before).times()),
-    };
-    regions.iter().filter(is_outermost).map(begins).fold(0, u32::saturating_add)
+    }
 }
 
 /// All of a function that is called; of others the loops that came round. `None`: that is nothing.

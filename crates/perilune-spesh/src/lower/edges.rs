@@ -6,8 +6,21 @@
 use super::facts::Facts;
 use super::{EXITED, LEAVE, Lowering, Register, State, Ty};
 use crate::backend::clif::InstBuilder;
+use crate::units::{self, Region};
 use perilune_syntax::operands::Registers;
 use std::collections::BTreeMap;
+
+/// A loop that comes round so often is worth it that the interpreter does its first round.
+const LONG: u32 = 64;
+
+/// Which types a register has on ways into a loop; [`Ty::Any`]: not always the same.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Comes {
+    /// Where it begins.
+    begins: Option<Ty>,
+    /// Where it comes round.
+    round: Option<Ty>,
+}
 
 impl Lowering<'_, '_> {
     /// Instruction `at` begins: if it can be jumped to, what is known is what all ways know.
@@ -59,9 +72,17 @@ impl Lowering<'_, '_> {
 
     /// Jumps to instruction `to`, where this is known.
     pub(super) fn edge_to(&mut self, to: usize, wanted: Vec<Register>) {
+        let outer = self.leads_into.take();
+        self.leads_into = self.heads.contains(&to).then_some(to);
+        self.build_edge(to, wanted);
+        self.leads_into = outer;
+    }
+
+    fn build_edge(&mut self, to: usize, wanted: Vec<Register>) {
         self.forget_dead(to);
         let live = self.live_at(to);
         let wanted = self.make_for(to, &live, wanted);
+        self.note_what_comes(to);
         for (r, wanted) in wanted.into_iter().enumerate().filter(|(r, _)| live.contains(*r as u8)) {
             let Some(own) = self.register(r) else { return };
             // In a draft, what is wanted is what there was.
@@ -76,6 +97,10 @@ impl Lowering<'_, '_> {
                 (ty, Ty::Any) => self.guard(r, ty, to),
                 (Ty::Number, Ty::Int | Ty::Float) => self.widen(r, !wanted.dirty, to),
                 (ty @ (Ty::Int | Ty::Float), Ty::Number) => self.narrow(r, ty, to),
+                // The interpreter does the first round, and comes back with what it has come to ([`Lowering::becomes_float`]).
+                (Ty::Float, Ty::Int) if self.heads.contains(&to) && to > self.at => {
+                    return self.exit(to, LEAVE);
+                }
                 (ty, own) if ty != own => return self.exit(to, EXITED),
                 _ if own.dirty && !wanted.dirty => self.flush(r),
                 _ => {}
@@ -118,6 +143,30 @@ impl Lowering<'_, '_> {
         }
         let block = self.block(to);
         self.b.ins().jump(block, &[]);
+    }
+
+    /// Notes which types registers have on this way, if it leads into a loop.
+    fn note_what_comes(&mut self, to: usize) {
+        let Some(now) = self.now.as_ref().filter(|_| !self.entering && self.heads.contains(&to)) else {
+            return;
+        };
+        let comes = self.comes.entry(to).or_insert_with(|| vec![Comes::default(); now.registers.len()]);
+        for (comes, register) in comes.iter_mut().zip(&now.registers) {
+            let way = if to <= self.at { &mut comes.round } else { &mut comes.begins };
+            *way = Some(way.map_or(register.ty, |ty| if ty == register.ty { ty } else { Ty::Any }));
+        }
+    }
+
+    /// Whether register `r` is an integer where this loop begins, and a float whenever it comes round, as `carry` in
+    /// `local carry = 0 for i = n, 1, -1 do carry = (a[i] + carry) / 2 end`, in a loop that comes round often enough for its first round to be the interpreter's. Else it is a number of either kind all the time, and so is all that is made of it.
+    pub(super) fn becomes_float(&self, l: &Region, r: usize) -> bool {
+        let Some(comes) = self.came.get(&l.head).and_then(|all| all.get(r)) else { return false };
+        let is_long = || {
+            let begun = units::begun(self.log, l);
+            self.log.site(l.head).times() >= begun.saturating_mul(LONG)
+        };
+        // A loop that is entered from the interpreter alone is entered when it comes round.
+        comes.begins.is_none_or(|ty| ty == Ty::Int) && comes.round == Some(Ty::Float) && is_long()
     }
 
     /// On the way to instruction `to`, where this is wanted, makes what has to be made there. That is made for all registers that have it, so it comes before anything else. What is wanted then.

@@ -39,6 +39,7 @@ impl Lowering<'_, '_> {
         let why = match how {
             // A parameter was not as expected: that says nothing against the first instruction.
             EXITED if at == 0 && self.entering => Why::Result(0),
+            EXITED if self.leads_into == Some(at) => Why::Result(self.stands_for(at)),
             EXITED => Why::Unexpected,
             _ => Why::Asked,
         };

@@ -84,10 +84,15 @@ impl Lowering<'_, '_> {
                 None => return false,
             },
         };
+        let is_float = |x: Operand| matches!(x, Operand::Known(n) if n.ty == Ty::Float);
         let seen = self.site(at).result;
         match seen.only() {
             Some(Tag::INT) => self.integers(at, operation, x, y),
             Some(Tag::FLOAT) => self.floats(at, operation, x, y),
+            // Before, it may have been an integer.
+            _ if seen.is_all_of(&[Tag::INT, Tag::FLOAT]) && (is_float(x) || is_float(y)) => {
+                self.floats(at, operation, x, y)
+            }
             _ if seen.is_all_of(&[Tag::INT, Tag::FLOAT]) => self.either(at, operation, x, y),
             _ => false,
         }
