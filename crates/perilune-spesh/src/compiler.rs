@@ -9,7 +9,7 @@ use crate::places::{Map, Places};
 use crate::profiles::Profiles;
 use crate::report::{self, Decisions, Outcome, Subject};
 use crate::trials::Trials;
-use crate::units::{self, Unit};
+use crate::units::{self, Region, Unit};
 use crate::{Setup, Unavailable};
 use perilune_syntax::Proto;
 use perilune_syntax::operands::Registers;
@@ -246,18 +246,18 @@ impl Compiler {
         let purse = budget.map(|budget| (&*budget, window));
         // A call that leaves machine code costs its caller more than a small function does.
         let counts = |log: &Log| log.weight() + log.calls() as u64 * lower::LEAVING as u64;
-        let add = |log: Log| (counts(&log) * SHARE >= self.quota as u64, self.profiles.add(log));
-        let logs: Vec<(bool, Arc<Log>)> = recording.logs.into_iter().map(add).collect();
+        let add = |log: Log| {
+            let (heavy, rounds) = (counts(&log) * SHARE >= self.quota as u64, units::rounds(&log));
+            (heavy, rounds, self.profiles.add(log))
+        };
+        let logs: Vec<(bool, Vec<Region>, Arc<Log>)> = recording.logs.into_iter().map(add).collect();
         // What has been recorded is known from now on, whether there is time to make something of it or not.
         if is_spent {
             return Vec::new();
         }
-        let heavy = logs.iter().enumerate().filter(|(_, (heavy, _))| *heavy);
+        let heavy = logs.iter().enumerate().filter(|(_, (heavy, ..))| *heavy);
         let mut candidates: Vec<Candidate> = heavy
-            .filter_map(|(number, (_, log))| {
-                let usual = self.profiles.usual_weight(log);
-                self.candidate(number, usual, Arc::clone(log), purse)
-            })
+            .filter_map(|(number, (_, rounds, log))| self.candidate(number, Arc::clone(log), rounds, purse))
             .collect();
         let part = if purse.is_some() { SURE } else { WORTH };
         while self.drops_one_by_one(&mut candidates, part) || self.drops_groups(&mut candidates, part, purse)
@@ -314,15 +314,16 @@ impl Compiler {
         candidates.len() < before
     }
 
-    /// The function of a log, if it may be compiled.
+    /// The function of a log, if it may be compiled. These loops have come round in the last recording.
     fn candidate(
         &self,
         number: usize,
-        usual: f64,
         log: Arc<Log>,
+        rounds: &[Region],
         purse: Option<(&Budget, Window)>,
     ) -> Option<Candidate> {
-        let unit = units::choose(&log)?;
+        let usual = self.profiles.usual_weight(&log);
+        let unit = units::choose(&log, rounds)?;
         let part = usual / (log.weight() as f64).max(1.0);
         let what = match self.profiles.code(&log, &unit) {
             Some(code) => What::Code(code),

@@ -159,15 +159,27 @@ pub fn begun(log: &Log, l: &Region) -> u32 {
     }
 }
 
-/// All of a function that is called; of others the loops that came round. `None`: that is nothing.
+/// The loops of a function that have come round.
+pub fn rounds(log: &Log) -> Vec<Region> {
+    let came = |l: &Region| log.head(l.head).is_some() && comes_round(log, *l);
+    loops(log.proto()).into_iter().filter(came).collect()
+}
+
+/// All of a function that is called; of others the loops that came round, of all recordings those that may again, where these have done so in the `last` one: a loop that is over, in a function that is not called again, is not compiled anew each time that the next one gets hot. `None`: that is nothing.
 ///
 /// A function can be entered behind each of its calls of functions of Lua, since it may have been left in any of them, and one that yields behind all others, too; where a loop comes round there, that is the entry.
-pub fn choose(log: &Log) -> Option<Unit> {
+pub fn choose(log: &Log, last: &[Region]) -> Option<Unit> {
     let proto = log.proto();
     let starts = log.calls() >= CALLS;
     let mut wanted = vec![starts; proto.code.len()];
     if !starts {
-        for l in loops(proto).into_iter().filter(|l| log.head(l.head).is_some() && comes_round(log, *l)) {
+        let all = loops(proto);
+        let has = |outer: &Region, l: &Region| outer.head <= l.head && l.back <= outer.back;
+        let may_again = |l: &Region| {
+            let around = |last: &Region| all.iter().any(|outer| has(outer, l) && has(outer, last));
+            last.is_empty() || last.iter().any(around)
+        };
+        for l in rounds(log).iter().filter(|l| may_again(l)) {
             wanted[l.head..=l.back].fill(true);
         }
     }

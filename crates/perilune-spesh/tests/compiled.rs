@@ -55,6 +55,32 @@ fn a_loop_comes_round_by_whichever_of_its_branches() {
 }
 
 #[test]
+fn a_loop_that_is_over_is_not_compiled_with_the_next_one() {
+    let source = "local s = 0
+        for i = 1, 1000 do s = s + i end
+        for i = 1, 1000 do s = s - 1 end
+        return s";
+    let (result, report) = run(source);
+    let lines: Vec<&str> = report.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!((result.as_str(), lines.as_slice()), ("499500", &["test:2:", "test:3:"][..]), "{report}");
+}
+
+#[test]
+fn loops_of_one_loop_are_compiled_together() {
+    let source = "local s = 0
+        for i = 1, 40 do
+            for j = 1, 500 do s = s + i end
+            for j = 1, 500 do s = s - j end
+        end
+        return s";
+    let (result, report) = run(source);
+    assert_eq!(result, "-4600000", "{report}");
+    // The first one alone, and both: they may come in turn.
+    let sizes: Vec<&str> = report.lines().filter_map(|line| line.split(' ').nth(2)).collect();
+    assert_eq!(sizes, ["2", "4"], "{report}");
+}
+
+#[test]
 fn functions_that_loops_call_are_compiled_with_them() {
     let source = "local function f(x) return x + 1 end local s = 0 for i = 1, 1000 do s = f(s) end return s";
     let (result, report) = run(source);
