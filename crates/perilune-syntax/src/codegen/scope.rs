@@ -10,7 +10,7 @@
 //! no local.
 
 use super::Gen;
-use super::expr::Exp;
+use super::expr::Kind;
 use super::func::JumpList;
 use crate::ast::{Attrib, Block, LocalId, StatKind, StrId};
 use crate::bytecode::Op;
@@ -174,8 +174,8 @@ impl Gen<'_> {
     }
 
     /// A compile-time constant comes into scope: it has a value and no register.
-    pub(super) fn activate_constant(&mut self, local: LocalId, value: Exp) {
-        self.constants.insert(local, value.kind);
+    pub(super) fn activate_constant(&mut self, local: LocalId, value: Kind) {
+        self.constants.insert(local, value);
         let register = self.fs.active_registers;
         self.fs.active.push(ActiveVar { register, debug: None, closing: Closing::Nothing, local: None });
     }
