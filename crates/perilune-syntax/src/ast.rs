@@ -12,7 +12,7 @@
 //! variables and functions. When it is complete, each [`Local`] says whether it is captured and whether it is assigned after its
 //! declaration.
 
-use crate::proto::Text;
+use crate::text::Text;
 
 /// Levels of nested syntax that PUC Lua accepts (`LUAI_MAXCCALLS`).
 pub const MAX_LEVELS: u32 = 200;

@@ -101,7 +101,7 @@ impl Writer {
         proto.code.iter().for_each(|&instr| self.instruction(instr));
         if has_lines {
             let mut last = proto.line_defined;
-            for &line in &proto.lines {
+            for line in proto.lines.iter() {
                 self.signed(line as i64 - last as i64);
                 last = line;
             }

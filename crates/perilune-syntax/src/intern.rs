@@ -5,7 +5,7 @@
 //! hash takes a third of the lexer's time.)
 
 use crate::ast::StrId;
-use crate::proto::Text;
+use crate::text::Text;
 use foldhash::fast::RandomState;
 use std::hash::BuildHasher;
 

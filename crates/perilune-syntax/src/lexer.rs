@@ -19,7 +19,7 @@ use crate::ast::StrId;
 use crate::error::{SyntaxError, chunk_id};
 use crate::intern::Interner;
 use crate::numeral::{Number, hex_value, is_space, parse_number};
-use crate::proto::Text;
+use crate::text::Text;
 use crate::token::{Long, Token, Word};
 use crate::{BYTES_PER_TOKEN, Bounds, Source};
 use std::borrow::Cow;

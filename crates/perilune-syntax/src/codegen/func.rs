@@ -8,6 +8,7 @@ use super::scope::{ActiveVar, BlockState, LoopState};
 use super::{Gen, Res};
 use crate::ast::{FuncId, Function, LocalId, StrId};
 use crate::bytecode::{Format, Instr, MAX_REGISTERS, MAX_RK_CONST, NO_IC, Op};
+use crate::lines::Lines;
 use crate::proto::{Constant, LocalVar, Proto, UpvalueDesc};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -314,7 +315,11 @@ impl FuncState {
             is_vararg: self.is_vararg,
             max_stack: self.max_stack,
             ic_count: self.ic_count,
-            lines: exactly(&mut self.lines),
+            lines: {
+                let lines = Lines::from(&self.lines[..]);
+                empty(&mut self.lines);
+                lines
+            },
             locals: exactly(&mut self.locals),
             source,
             line_defined: if main { 0 } else { function.line },
@@ -326,8 +331,15 @@ impl FuncState {
 
 /// Moves a vector's elements to a box of just their size; the vector keeps its room, within reason.
 fn exactly<T>(vec: &mut Vec<T>) -> Box<[T]> {
-    const ROOM: usize = 4096;
     if vec.len() > ROOM { std::mem::take(vec).into() } else { vec.drain(..).collect() }
+}
+
+/// Elements of a list whose room is kept.
+const ROOM: usize = 4096;
+
+/// Empties a list; it keeps its room, within reason.
+fn empty<T>(vec: &mut Vec<T>) {
+    if vec.len() > ROOM { *vec = Vec::new() } else { vec.clear() }
 }
 
 /// Empties a map; a large one is not worth cleaning.

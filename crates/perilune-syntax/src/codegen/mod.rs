@@ -40,7 +40,8 @@ use crate::Bounds;
 use crate::ast::{Attrib, Block, Chunk, ExprId, FuncId, Local, LocalId};
 use crate::bytecode::Op;
 use crate::error::{SyntaxError, chunk_id};
-use crate::proto::{Proto, Text, UpvalueDesc, VarKind};
+use crate::proto::{Proto, UpvalueDesc, VarKind};
+use crate::text::Text;
 use expr::Kind;
 use func::{FastMap, FuncState};
 use std::sync::Arc;
@@ -75,7 +76,7 @@ impl Generator {
             fs: FuncState::new(FuncId(0), true),
             outer: Vec::new(),
             spare: Vec::new(),
-            hidden: b"(for state)"[..].into(),
+            hidden: Text::from(&b"(for state)"[..]),
             constants: FastMap::default(),
             registers: Vec::new(),
             line: 1,

@@ -14,7 +14,8 @@ use super::expr::Kind;
 use super::func::JumpList;
 use crate::ast::{Attrib, Block, LocalId, StatKind, StrId};
 use crate::bytecode::Op;
-use crate::proto::{LocalVar, Text};
+use crate::proto::LocalVar;
+use crate::text::Text;
 
 /// Whether leaving a variable's scope needs an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
