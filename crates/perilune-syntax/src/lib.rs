@@ -7,6 +7,7 @@
 
 pub mod ast;
 pub mod bytecode;
+mod class;
 pub mod codegen;
 pub mod disasm;
 pub mod dump;

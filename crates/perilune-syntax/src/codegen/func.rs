@@ -329,9 +329,27 @@ impl FuncState {
     }
 }
 
+/// By opcode: a jump that may have another target, which those of `for` have not.
+static IS_JUMP: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut n = 0;
+    while n < Op::ALL.len() {
+        let op = Op::ALL[n];
+        table[n] = matches!(op.format(), Format::Jump)
+            && !matches!(op, Op::ForPrep | Op::ForLoop | Op::TForPrep | Op::TForLoop);
+        n += 1;
+    }
+    table
+};
+
 /// Moves a vector's elements to a box of just their size; the vector keeps its room, within reason.
 fn exactly<T>(vec: &mut Vec<T>) -> Box<[T]> {
-    if vec.len() > ROOM { std::mem::take(vec).into() } else { vec.drain(..).collect() }
+    if vec.len() > ROOM {
+        return std::mem::take(vec).into();
+    }
+    let mut exact = Vec::with_capacity(vec.len());
+    exact.append(vec);
+    exact.into()
 }
 
 /// Elements of a list whose room is kept.
@@ -432,12 +450,10 @@ impl Gen<'_> {
         let code = &mut self.fs.code;
         for pc in 0..code.len() {
             let jump = code[pc];
-            let op = jump.op().expect("we made it");
-            if op.format() != Format::Jump
-                || matches!(op, Op::ForPrep | Op::ForLoop | Op::TForPrep | Op::TForLoop)
-            {
+            if !IS_JUMP[usize::from(jump.op_byte())] {
                 continue;
             }
+            let op = jump.op().expect("we made it");
             let always = matches!(op, Op::Jump | Op::JumpBack);
             let mut target = (pc as i32 + 1 + jump.sj()) as usize;
             // Jumps that go round in a circle have no last target.
