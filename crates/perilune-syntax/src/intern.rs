@@ -8,13 +8,13 @@
 //! its first eight bytes, which are all there is of many.
 
 use crate::ast::StrId;
-use crate::text::Text;
+use crate::text::{Shared, Text};
 use foldhash::fast::RandomState;
 use std::hash::BuildHasher;
 
 /// A set of byte strings, each with a small number.
 pub struct Interner {
-    strings: Vec<Text>,
+    strings: Vec<Shared>,
     /// Of each string.
     prefixes: Vec<Prefix>,
     /// Upper half: the hash's upper half; lower half: id + 1, or the whole 0 if free. A power of two long, at
@@ -130,13 +130,13 @@ impl Interner {
     }
 
     /// The strings by their ids, for somebody to borrow: to be put back before the next is interned.
-    pub fn strings_mut(&mut self) -> &mut Vec<Text> {
+    pub fn strings_mut(&mut self) -> &mut Vec<Shared> {
         &mut self.strings
     }
 
     /// All strings, in the order of their ids.
     pub fn into_strings(self) -> Vec<Text> {
-        self.strings
+        self.strings.into_iter().map(Shared::into_text).collect()
     }
 }
 

@@ -4,7 +4,9 @@
 //! it is loaded is a fault. So the length is beside the count, in front of the bytes.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::cell::Cell;
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
@@ -46,19 +48,97 @@ impl Text {
     }
 }
 
-impl From<&[u8]> for Text {
-    fn from(bytes: &[u8]) -> Text {
+impl Text {
+    /// With so many counts, of which one is that of the `Text` returned.
+    fn with_count(bytes: &[u8], count: usize) -> Text {
         let layout = Text::layout(bytes.len());
         // SAFETY: the layout has a head at least.
         let Some(head) = NonNull::new(unsafe { alloc(layout) }.cast::<Head>()) else {
             handle_alloc_error(layout)
         };
         // SAFETY: the allocation has room for a head, and for the bytes behind it.
-        unsafe { head.write(Head { count: AtomicUsize::new(1), length: bytes.len() }) };
+        unsafe { head.write(Head { count: AtomicUsize::new(count), length: bytes.len() }) };
         let text = Text(head);
         // SAFETY: as above; it is too new to overlap anything.
         unsafe { text.bytes().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         text
+    }
+
+    /// Takes counts for more.
+    #[inline]
+    fn take(&self, count: usize) {
+        // SAFETY: what a text points at lives as long as it does. (Whoever has one needs no order to count others.)
+        if unsafe { self.0.as_ref() }.count.fetch_add(count, Ordering::Relaxed) > MOST {
+            std::process::abort();
+        }
+    }
+
+    /// Gives counts back, its own among them: nobody uses it any more.
+    #[inline]
+    fn release(&self, count: usize) {
+        // SAFETY: as in `take`: what is given back is there.
+        if unsafe { self.0.as_ref() }.count.fetch_sub(count, Ordering::Release) == count {
+            fence(Ordering::Acquire);
+            free(self.0);
+        }
+    }
+}
+
+impl From<&[u8]> for Text {
+    fn from(bytes: &[u8]) -> Text {
+        Text::with_count(bytes, 1)
+    }
+}
+
+/// A text that will be had often: counts of it are taken many at a time, and what nobody needed is given back at the end. One by one they would be
+/// an atomic instruction for each name that a prototype has.
+pub struct Shared {
+    text: ManuallyDrop<Text>,
+    /// Counts that have been taken and belong to no `Text` yet.
+    spare: Cell<u32>,
+}
+
+impl Shared {
+    /// Counts taken at a time.
+    const AT_ONCE: u32 = 32;
+
+    /// One more.
+    #[inline]
+    pub fn text(&self) -> Text {
+        if self.spare.get() == 0 {
+            self.text.take(Shared::AT_ONCE as usize);
+            self.spare.set(Shared::AT_ONCE);
+        }
+        self.spare.set(self.spare.get() - 1);
+        // One of the spare counts is its.
+        Text(self.text.0)
+    }
+
+    /// The only one that there will be from here.
+    pub fn into_text(self) -> Text {
+        self.text()
+    }
+}
+
+impl From<&[u8]> for Shared {
+    fn from(bytes: &[u8]) -> Shared {
+        let text = Text::with_count(bytes, 1 + Shared::AT_ONCE as usize);
+        Shared { text: ManuallyDrop::new(text), spare: Cell::new(Shared::AT_ONCE) }
+    }
+}
+
+impl Deref for Shared {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.text
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.text.release(1 + self.spare.get() as usize);
     }
 }
 
@@ -75,10 +155,7 @@ impl Deref for Text {
 impl Clone for Text {
     #[inline]
     fn clone(&self) -> Text {
-        // SAFETY: what a text points at lives as long as it does. (Whoever has one needs no order to count another.)
-        if unsafe { self.0.as_ref() }.count.fetch_add(1, Ordering::Relaxed) > MOST {
-            std::process::abort();
-        }
+        self.take(1);
         Text(self.0)
     }
 }
@@ -86,11 +163,7 @@ impl Clone for Text {
 impl Drop for Text {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: as in `clone`.
-        if unsafe { self.0.as_ref() }.count.fetch_sub(1, Ordering::Release) == 1 {
-            fence(Ordering::Acquire);
-            free(self.0);
-        }
+        self.release(1);
     }
 }
 
@@ -135,14 +208,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn counts_that_were_taken_at_once_are_given_back() {
+        for more in [0, 1, 31, 32, 33, 100] {
+            let shared = Shared::from(&b"name"[..]);
+            let texts: Vec<Text> = (0..more).map(|_| shared.text()).collect();
+            let last = shared.into_text();
+            assert_eq!(counts(&last), more + 1);
+            drop(texts);
+            assert_eq!((counts(&last), &*last), (1, &b"name"[..]));
+        }
+    }
+
+    fn counts(text: &Text) -> usize {
+        // SAFETY: a text that is there.
+        unsafe { text.0.as_ref() }.count.load(Ordering::Relaxed)
+    }
+
     /// Each thread drops its own; the last one frees what all of them have read.
     #[test]
     fn texts_are_counted_by_all_threads() {
         let text = Text::from(&b"name"[..]);
-        let counts = |text: &Text| {
-            // SAFETY: a text that is there.
-            unsafe { text.0.as_ref() }.count.load(Ordering::Relaxed)
-        };
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 let text = text.clone();

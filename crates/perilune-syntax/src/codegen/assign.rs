@@ -160,7 +160,7 @@ impl Gen<'_> {
         self.expr_list(values, &mut value)?;
         let last_local = locals.iter().next_back().expect("a declaration has a name");
         if locals.len() == values.len()
-            && self.chunk.locals[last_local.index()].attrib == Attrib::Const
+            && self.chunk.locals[last_local].attrib == Attrib::Const
             && value.is_constant()
         {
             for local in locals.iter().take(locals.len() - 1) {
@@ -173,10 +173,8 @@ impl Gen<'_> {
                 self.activate(local);
             }
         }
-        if let Some(local) =
-            locals.iter().find(|local| self.chunk.locals[local.index()].attrib == Attrib::Close)
-        {
-            self.emit(Op::Tbc, self.registers[local.index()], 0, 0, 0);
+        if let Some(local) = locals.iter().find(|local| self.chunk.locals[*local].attrib == Attrib::Close) {
+            self.emit(Op::Tbc, self.registers[local], 0, 0, 0);
         }
         Ok(())
     }

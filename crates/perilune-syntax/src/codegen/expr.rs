@@ -190,8 +190,8 @@ impl Gen<'_> {
         if let Some(&value) = self.constants.get(&local) {
             return Ok(value);
         }
-        if self.fs.func == self.chunk.locals[local.index()].function {
-            return Ok(Kind::Local(self.registers[local.index()]));
+        if self.fs.func == self.chunk.locals[local].function {
+            return Ok(Kind::Local(self.registers[local]));
         }
         Ok(Kind::Upvalue(self.upvalue(local)?))
     }

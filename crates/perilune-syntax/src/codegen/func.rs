@@ -5,6 +5,7 @@
 //! ends are kept, so joining two lists takes constant time: `a or b or c ...` of any length stays linear.
 
 use super::scope::{ActiveVar, BlockState, LoopState};
+use super::texts::Naming;
 use super::{Gen, Res};
 use crate::ast::{FuncId, Function, LocalId, StrId};
 use crate::bytecode::{Format, Instr, MAX_REGISTERS, MAX_RK_CONST, NO_IC, Op};
@@ -53,14 +54,13 @@ impl Hasher for FastHasher {
     }
 }
 
-/// What tells two constants apart: numbers by kind and bits, strings by their id in the chunk.
+/// What tells two constants apart that are no strings: numbers by kind and bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ConstKey {
     Nil,
     Boolean(bool),
     Integer(i64),
     Float(u64),
-    String(StrId),
 }
 
 /// Jumps that a jump is led past at most (as in PUC Lua, where a line hook shows it).
@@ -93,6 +93,8 @@ impl JumpList {
 /// A function being generated.
 pub(super) struct FuncState {
     pub(super) func: FuncId,
+    /// Which names are its constants.
+    pub(super) naming: Naming,
     pub(super) code: Vec<Instr>,
     pub(super) lines: Vec<u32>,
     pub(super) constants: Vec<Constant>,
@@ -122,9 +124,10 @@ pub(super) struct FuncState {
 }
 
 impl FuncState {
-    pub(super) fn new(func: FuncId, is_vararg: bool) -> FuncState {
+    pub(super) fn new(func: FuncId, is_vararg: bool, naming: Naming) -> FuncState {
         FuncState {
             func,
+            naming,
             code: Vec::new(),
             lines: Vec::new(),
             constants: Vec::new(),
@@ -148,9 +151,9 @@ impl FuncState {
     }
 
     /// The state of another function, in the memory of one that has become a prototype.
-    pub(super) fn renew(&mut self, func: FuncId, is_vararg: bool) {
+    pub(super) fn renew(&mut self, func: FuncId, is_vararg: bool, naming: Naming) {
         debug_assert!(self.code.is_empty() && self.active.is_empty() && self.blocks.is_empty());
-        (self.func, self.is_vararg) = (func, is_vararg);
+        (self.func, self.is_vararg, self.naming) = (func, is_vararg, naming);
         (self.active_registers, self.free, self.max_stack) = (0, 0, 2);
         (self.ic_count, self.last_target, self.open_calls) = (0, 0, 0);
         clear(&mut self.constant_ids);
@@ -191,7 +194,7 @@ impl FuncState {
         self.ic_count - 1
     }
 
-    /// Index of a constant; equal ones are shared.
+    /// Index of a constant that is no string; equal ones are shared.
     pub(super) fn constant(&mut self, key: ConstKey, value: impl FnOnce() -> Constant) -> u32 {
         let constants = &mut self.constants;
         *self.constant_ids.entry(key).or_insert_with(|| {
@@ -437,12 +440,6 @@ impl Gen<'_> {
     pub(super) fn name_constant(&mut self, name: StrId) -> Option<u16> {
         let index = self.string_constant(name);
         (index as usize <= MAX_RK_CONST).then_some(index as u16)
-    }
-
-    /// Index of a string constant.
-    pub(super) fn string_constant(&mut self, name: StrId) -> u32 {
-        let chunk = self.chunk;
-        self.fs.constant(ConstKey::String(name), || Constant::String(chunk.strings[name.index()].clone()))
     }
 
     /// Last pass over the finished code: jumps to jumps take the shortest way.

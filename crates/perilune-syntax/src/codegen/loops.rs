@@ -67,7 +67,7 @@ impl Gen<'_> {
         }
         self.at(do_line);
         let prep = self.emit_wide(Op::ForPrep, base, 0, 0);
-        self.loop_body(Locals::between(var.index(), var.index() + 1), body)?;
+        self.loop_body(Locals::one(var), body)?;
         let back = self.fs.label();
         self.emit_wide(Op::ForLoop, base, 0, prep as i32 + 1 - (back as i32 + 1));
         self.fs.fix_line(line);
