@@ -48,7 +48,7 @@ ids! {
 }
 
 /// Local variables that one statement declares, or a function's parameters: their ids follow each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Locals {
     first: u32,
     count: u32,
@@ -78,12 +78,6 @@ impl Locals {
     /// One after the other.
     pub fn iter(self) -> impl DoubleEndedIterator<Item = LocalId> {
         (self.first..self.first + self.count).map(LocalId)
-    }
-}
-
-impl Default for Locals {
-    fn default() -> Locals {
-        Locals { first: 0, count: 0 }
     }
 }
 
