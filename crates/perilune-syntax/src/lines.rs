@@ -44,8 +44,12 @@ impl Lines {
     }
 
     /// One after the other.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = u32> {
-        (0..self.len()).map(|pc| self.get(pc).expect("there are so many"))
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        let (first, near, far) = match &self.0 {
+            Form::Near(first, lines) => (*first, &lines[..], &[][..]),
+            Form::Far(lines) => (0, &[][..], &lines[..]),
+        };
+        near.iter().map(move |&behind| first + u32::from(behind)).chain(far.iter().copied())
     }
 
     /// Bytes of malloc'd memory.

@@ -338,7 +338,7 @@ static IS_JUMP: [bool; 256] = {
     let mut n = 0;
     while n < Op::ALL.len() {
         let op = Op::ALL[n];
-        table[n] = matches!(op.format(), Format::Jump)
+        table[n] = matches!(op.declared_format(), Format::Jump)
             && !matches!(op, Op::ForPrep | Op::ForLoop | Op::TForPrep | Op::TForLoop);
         n += 1;
     }
