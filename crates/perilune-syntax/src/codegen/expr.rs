@@ -187,7 +187,7 @@ impl Gen<'_> {
     /// A variable by name.
     #[inline(never)]
     pub(super) fn variable(&mut self, local: LocalId) -> Res<Kind> {
-        if let Some(&value) = self.constants.get(&local) {
+        if let Some(&value) = self.constants[usize::from(local.is_passing())].get(&local) {
             return Ok(value);
         }
         if self.fs.func == self.chunk.locals[local].function {

@@ -364,7 +364,7 @@ fn empty<T>(vec: &mut Vec<T>) {
 }
 
 /// Empties a map; a large one is not worth cleaning.
-fn clear<K, V>(map: &mut FastMap<K, V>) {
+pub(super) fn clear<K, V>(map: &mut FastMap<K, V>) {
     if map.capacity() > 256 {
         *map = FastMap::default();
     } else {

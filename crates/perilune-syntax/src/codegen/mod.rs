@@ -83,7 +83,7 @@ impl Generator {
             spare: Vec::new(),
             texts,
             hidden: Shared::from(&b"(for state)"[..]),
-            constants: FastMap::default(),
+            constants: Default::default(),
             registers: ByLocal::EMPTY,
             line: 1,
             spine: Vec::new(),
@@ -130,7 +130,7 @@ impl Generator {
         let generator = self.0.as_mut().expect("nobody is at it");
         generator.before = generator.latest();
         generator.latest = None;
-        generator.constants.retain(|local, _| !local.is_passing());
+        func::clear(&mut generator.constants[1]);
         generator.forgotten += count as u32;
     }
 
@@ -181,8 +181,8 @@ struct Gen<'a> {
     texts: Texts,
     /// The name of loops' own variables.
     hidden: Shared,
-    /// Values of the locals that are compile-time constants, whatever their function.
-    constants: FastMap<LocalId, Kind>,
+    /// Values of the locals that are compile-time constants, whatever their function; those that are forgotten with their portion by themselves.
+    constants: [FastMap<LocalId, Kind>; 2],
     /// Register of each local, valid once it has been declared.
     registers: ByLocal<u8>,
     /// Line of the latest token the walk has passed; new instructions get it. Grows only.

@@ -176,7 +176,7 @@ impl Gen<'_> {
 
     /// A compile-time constant comes into scope: it has a value and no register.
     pub(super) fn activate_constant(&mut self, local: LocalId, value: Kind) {
-        self.constants.insert(local, value);
+        self.constants[usize::from(local.is_passing())].insert(local, value);
         let register = self.fs.active_registers;
         self.fs.active.push(ActiveVar { register, debug: None, closing: Closing::Nothing, local: None });
     }
