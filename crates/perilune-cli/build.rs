@@ -9,6 +9,9 @@
 //! Of the executable's relocations nearly all say "add the load address here". Written one by one they take
 //! 120 KB that the dynamic linker reads at every start; as bit maps (`DT_RELR`) they take two. The C library
 //! understands that since 2.36, and only this machine's can be asked.
+//!
+//! The unwinder is part of the executable where the compiler has it as an archive. As a shared library it takes a fifteenth of the time of a
+//! start: it is mapped and linked, and asks the processor for its features before anything else runs, which takes long in a virtual machine.
 
 use std::env;
 use std::path::Path;
@@ -39,6 +42,27 @@ fn main() {
     let here = set("HOST") == set("TARGET") && set("CARGO_CFG_TARGET_ENV") == "gnu";
     if here && glibc().is_some_and(|version| version >= (2, 36)) {
         println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
+    }
+    if here {
+        link_unwinder(Path::new(&set("OUT_DIR")));
+    }
+}
+
+/// Has the archive linked where the standard library asks for the shared library: the linker finds a script under that library's name first.
+fn link_unwinder(out: &Path) {
+    let output = Command::new("cc").arg("-print-file-name=libgcc_eh.a").output();
+    let Some(output) = output.ok().filter(|o| o.status.success()) else { return };
+    let archive = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    // The name alone: there is none.
+    if !Path::new(&archive).is_absolute() || archive.contains(char::is_whitespace) {
+        return;
+    }
+    let folder = out.join("unwinder");
+    let written = std::fs::create_dir_all(&folder)
+        .and_then(|()| std::fs::write(folder.join("libgcc_s.so"), format!("GROUP ( {archive} -lgcc )\n")));
+    match written {
+        Ok(()) => println!("cargo:rustc-link-search=native={}", folder.display()),
+        Err(e) => println!("cargo:warning={}: {e}; the unwinder stays a shared library", folder.display()),
     }
 }
 

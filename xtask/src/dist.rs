@@ -88,7 +88,8 @@ fn write(bin: &Path, out: &Path) -> Result<Vec<PathBuf>, Error> {
     let files = content::files(bin, split.stripped)?;
     let root = format!("perilune-{version}-x86_64-linux");
     let debug = File { path: "bin/perilune.debug".to_owned(), mode: 0o644, bytes: split.debug };
-    let package = deb::Package { version: &version, glibc: content::glibc(&files), age };
+    let (glibc, unwinder) = (content::glibc(&files), content::needs_unwinder(&files));
+    let package = deb::Package { version: &version, glibc, unwinder, age };
     let package_name = format!("perilune_{version}_amd64.deb");
     let dockerfile = std::fs::read_to_string(chore::root().join("packaging/Dockerfile"))?;
     let made = [

@@ -111,5 +111,6 @@ pub fn run_program(
     if std::env::var_os("PERILUNE_GC_STATS").is_some_and(|v| !v.is_empty() && v != "0") {
         eprintln!("{:#?}", vm.heap().stats());
     }
+    vm.leave_memory();
     if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

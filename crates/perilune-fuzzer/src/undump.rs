@@ -204,7 +204,10 @@ fn change(rng: &mut Rng, proto: &mut Proto, others: &[Arc<Proto>]) {
                 2 => Constant::Integer(rng.integer()),
                 3 => Constant::Float(rng.float()),
                 4 => proto.constants[rng.below(proto.constants.len())].clone(),
-                _ => Constant::String((0..rng.below(70)).map(|_| rng.byte()).collect()),
+                _ => {
+                    let text: Vec<u8> = (0..rng.below(70)).map(|_| rng.byte()).collect();
+                    Constant::String(text[..].into())
+                }
             };
         }
         15 => proto.max_stack = proto.max_stack.wrapping_add(rng.range(-3, 3) as u8),
@@ -260,9 +263,9 @@ fn insert(rng: &mut Rng, proto: &mut Proto, others: &[Arc<Proto>]) {
     code.insert(at, new);
     proto.code = code.into();
     if !proto.lines.is_empty() {
-        let mut lines = proto.lines.to_vec();
+        let mut lines: Vec<u32> = proto.lines.iter().collect();
         lines.insert(at, lines[at]);
-        proto.lines = lines.into();
+        proto.lines = lines[..].into();
     }
 }
 

@@ -132,6 +132,8 @@ pub struct Heap {
     pub(crate) reported: (usize, usize),
     /// What the whole program's account has of this heap.
     pub(crate) account: Reported,
+    /// See [`Heap::stay_mapped`].
+    stays_mapped: bool,
 }
 
 // SAFETY: the raw addresses inside refer to memory that this heap owns; it may move to another thread as a whole.
@@ -185,6 +187,7 @@ impl Heap {
             last_minor: 0,
             last_minor_by: 0,
             last_minor_at: 0,
+            stays_mapped: false,
             islands: Default::default(),
             scopes: Default::default(),
             sampling: Default::default(),
@@ -637,6 +640,11 @@ impl Heap {
         self.find_object(obj.as_ptr() as usize) == Some(obj)
     }
 
+    /// The heap's memory is not given back when it is dropped: the process is about to end, and the system takes all at once.
+    pub fn stay_mapped(&mut self) {
+        self.stays_mapped = true;
+    }
+
     /// Figures about this heap.
     pub fn stats(&self) -> HeapStats {
         let (used_blocks, free_blocks, idle_chunks) = self.blocks.census();
@@ -661,8 +669,10 @@ impl Heap {
 impl Drop for Heap {
     fn drop(&mut self) {
         self.release_islands();
-        self.blocks.give_up();
-        self.large.unmap_all();
+        if !self.stays_mapped {
+            self.blocks.give_up();
+            self.large.unmap_all();
+        }
     }
 }
 

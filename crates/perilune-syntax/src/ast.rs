@@ -8,11 +8,11 @@
 //!
 //! Scopes are resolved while parsing: a name is a [`Expr::Local`] (of this or of an enclosing function: the
 //! compiler makes it an upvalue when `locals[id].function` is not the current one) or an index of `_ENV`.
-//! Of a chunk that becomes code while it is parsed, the tree holds the statements that have not become code yet, and all
-//! variables and functions. When it is complete, each [`Local`] says whether it is captured and whether it is assigned after its
+//! Of a chunk that becomes code while it is parsed, the tree holds the statements that have not become code yet, with the functions in
+//! them and their variables, and all variables of the main function. When it is complete, each [`Local`] says whether it is captured and whether it is assigned after its
 //! declaration.
 
-use crate::proto::Text;
+use crate::text::Text;
 
 /// Levels of nested syntax that PUC Lua accepts (`LUAI_MAXCCALLS`).
 pub const MAX_LEVELS: u32 = 200;
@@ -35,7 +35,7 @@ ids! {
     /// Index of [`Chunk::strings`]; equal strings have equal ids within a chunk (names and string literals
     /// alike).
     StrId,
-    /// Index of [`Chunk::locals`].
+    /// One of [`Chunk::locals`].
     LocalId,
     /// Index of [`Chunk::functions`].
     FuncId,
@@ -48,7 +48,7 @@ ids! {
 }
 
 /// Local variables that one statement declares, or a function's parameters: their ids follow each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Locals {
     first: u32,
     count: u32,
@@ -56,8 +56,13 @@ pub struct Locals {
 
 impl Locals {
     /// Those from `first` on, up to and without `end`.
-    pub fn between(first: usize, end: usize) -> Locals {
-        Locals { first: first as u32, count: (end - first) as u32 }
+    pub fn between(first: LocalId, end: LocalId) -> Locals {
+        Locals { first: first.0, count: end.0 - first.0 }
+    }
+
+    /// This one.
+    pub fn one(local: LocalId) -> Locals {
+        Locals { first: local.0, count: 1 }
     }
 
     /// How many.
@@ -76,9 +81,92 @@ impl Locals {
     }
 }
 
-impl Default for Locals {
-    fn default() -> Locals {
-        Locals::between(0, 0)
+/// Something for each local variable.
+///
+/// While a chunk becomes code, variables of functions inside the main function can be forgotten as soon as these functions are code, which makes room
+/// for others: they are most of a program's, and each page that they fill is a fault. So they are kept apart, and their ids are high ones.
+#[derive(Clone, Debug)]
+pub struct ByLocal<T> {
+    lasting: Vec<T>,
+    passing: Vec<T>,
+}
+
+/// The first id of those that are forgotten early.
+const PASSING: u32 = 1 << 31;
+
+impl<T> Default for ByLocal<T> {
+    fn default() -> ByLocal<T> {
+        ByLocal::EMPTY
+    }
+}
+
+impl<T> ByLocal<T> {
+    /// Nothing for nobody.
+    pub(crate) const EMPTY: ByLocal<T> = ByLocal { lasting: Vec::new(), passing: Vec::new() };
+
+    /// The id that the next one will have.
+    pub(crate) fn next(&self, passing: bool) -> LocalId {
+        if passing {
+            LocalId(PASSING + self.passing.len() as u32)
+        } else {
+            LocalId(self.lasting.len() as u32)
+        }
+    }
+
+    /// Adds the entry of the next one.
+    pub(crate) fn push(&mut self, passing: bool, entry: T) {
+        let list = if passing { &mut self.passing } else { &mut self.lasting };
+        list.push(entry);
+        assert!(
+            list.len() < PASSING as usize,
+            "each takes two bytes of a text, which has no more than twice as many"
+        );
+    }
+
+    /// Entries for as many as `others` has, those that are new with `entry`.
+    pub(crate) fn resize<U>(&mut self, others: &ByLocal<U>, entry: T)
+    where
+        T: Copy,
+    {
+        self.lasting.resize(others.lasting.len(), entry);
+        self.passing.resize(others.passing.len(), entry);
+    }
+
+    /// Forgets those that can be forgotten early.
+    pub(crate) fn forget_passing(&mut self) {
+        self.passing.clear();
+    }
+
+    /// All entries, in the order of the ids.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.lasting.iter().chain(&self.passing)
+    }
+}
+
+impl LocalId {
+    /// Of a variable that is forgotten early.
+    pub(crate) fn is_passing(self) -> bool {
+        self.0 >= PASSING
+    }
+}
+
+impl<T> std::ops::Index<LocalId> for ByLocal<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, id: LocalId) -> &T {
+        if id.is_passing() { &self.passing[(id.0 - PASSING) as usize] } else { &self.lasting[id.index()] }
+    }
+}
+
+impl<T> std::ops::IndexMut<LocalId> for ByLocal<T> {
+    #[inline]
+    fn index_mut(&mut self, id: LocalId) -> &mut T {
+        if id.is_passing() {
+            &mut self.passing[(id.0 - PASSING) as usize]
+        } else {
+            &mut self.lasting[id.index()]
+        }
     }
 }
 
@@ -106,9 +194,9 @@ pub struct Chunk {
     pub generic_loops: Vec<GenericFor>,
     /// All distinct names and string literals.
     pub strings: Vec<Text>,
-    /// All local variables; `locals[0]` is the main function's upvalue `_ENV`, whose `function` is
+    /// All local variables; the first is the main function's upvalue `_ENV`, whose `function` is
     /// `FuncId(u32::MAX)`.
-    pub locals: Vec<Local>,
+    pub locals: ByLocal<Local>,
     /// All functions; `functions[0]` is the main function (vararg).
     pub functions: Vec<Function>,
 }
@@ -125,12 +213,14 @@ impl Chunk {
         numeric_loops: Vec::new(),
         generic_loops: Vec::new(),
         strings: Vec::new(),
-        locals: Vec::new(),
+        locals: ByLocal::EMPTY,
         functions: Vec::new(),
     };
 
-    /// Forgets the nodes, but not what names mean: variables and functions.
+    /// Forgets the nodes, and what names meant in functions inside the main function; all of these have ended.
     pub(crate) fn clear_nodes(&mut self) {
+        self.locals.forget_passing();
+        self.functions.truncate(1);
         self.exprs.clear();
         self.lines.clear();
         self.lists.clear();
@@ -207,12 +297,12 @@ pub struct Local {
 pub type Moment = u32;
 
 impl Local {
-    /// Whether no assignment can come after `function`, an expression in the function that declares the variable, has made a closure:
+    /// Whether no assignment can come after a function expression at `place` in the function that declares the variable has made a closure:
     /// all of them stand there, before it, and no loop or label inside the variable's scope leads from behind it back to one.
-    pub fn is_settled_before(&self, function: &Function) -> bool {
+    pub fn is_settled_before(&self, place: &FunctionPlace) -> bool {
         let last = self.last_assigned.0;
         let repeats = |&back: &Moment| back > self.since && last > back;
-        self.assigned_inside == 0 && last < function.at && !function.ways_back.iter().any(repeats)
+        self.assigned_inside == 0 && last < place.at && !place.ways_back.iter().any(repeats)
     }
 
     /// The line of an assignment that may come after a closure over the variable has been made, or the last one before; 0: none.
@@ -258,12 +348,19 @@ pub struct Function {
     /// Line that PUC Lua says it begins on: of the `function` keyword in a function statement, else of the
     /// parenthesis before its parameters; 0 for the main function.
     pub line: u32,
+    /// Where it stands.
+    pub place: FunctionPlace,
+    /// Line of its `end`; for the main function that of the last token, where its final return is attributed.
+    pub end_line: u32,
+}
+
+/// Where a function stands, as far as it decides whether its upvalues may be assigned after it.
+#[derive(Clone, Debug, Default)]
+pub struct FunctionPlace {
     /// When its text began, on the parser's clock.
     pub at: Moment,
     /// When the loops and labels began that control may come back to from behind it, in the function around.
     pub ways_back: Box<[Moment]>,
-    /// Line of its `end`; for the main function that of the last token, where its final return is attributed.
-    pub end_line: u32,
 }
 
 /// A block, a scope of its own: see [`Chunk::block`].

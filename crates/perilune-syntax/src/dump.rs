@@ -40,21 +40,38 @@ pub(crate) const STRING: u8 = 5;
 /// A prototype as a binary chunk. `strip` leaves out lines, names of locals and upvalues, and the source's
 /// name; what kind of variable an upvalue is stays.
 pub fn dump(proto: &Proto, strip: bool) -> Vec<u8> {
-    let mut payload = Writer { out: Vec::new(), strip };
+    // The head, and in it room for the length and the checksum of what follows.
+    let mut out = Vec::with_capacity(HEAD + about(proto));
+    out.extend_from_slice(PUC_HEADER);
+    out.extend_from_slice(MARK);
+    out.resize(HEAD, 0);
+    let mut payload = Writer { out, strip };
     payload.bytes(if strip { b"=?" } else { &proto.source });
     let mut pending = vec![proto];
     while let Some(proto) = pending.pop() {
         payload.function(proto);
         pending.extend(proto.protos.iter().rev().map(|p| &**p));
     }
-    let payload = payload.out;
-    let mut out = Vec::with_capacity(PUC_HEADER.len() + MARK.len() + 12 + payload.len());
-    out.extend_from_slice(PUC_HEADER);
-    out.extend_from_slice(MARK);
-    out.extend_from_slice(&(payload.len() as u32).to_le_bytes());
-    out.extend_from_slice(&checksum(&payload).to_le_bytes());
-    out.extend_from_slice(&payload);
+    let mut out = payload.out;
+    let (length, sum) = ((out.len() - HEAD) as u32, checksum(&out[HEAD..]));
+    out[HEAD - 12..HEAD - 8].copy_from_slice(&length.to_le_bytes());
+    out[HEAD - 8..HEAD].copy_from_slice(&sum.to_le_bytes());
     out
+}
+
+/// Bytes before what the checksum is of.
+const HEAD: usize = PUC_HEADER.len() + MARK.len() + 12;
+
+/// About as many bytes as a prototype and those inside take, or more: what is not used costs nothing, and growing would copy.
+fn about(proto: &Proto) -> usize {
+    let mut sum = 0;
+    let mut pending = vec![proto];
+    while let Some(proto) = pending.pop() {
+        let entries = proto.constants.len() + proto.locals.len() + proto.upvalues.len();
+        sum += 32 + proto.code.len() * 7 + entries * 12;
+        pending.extend(proto.protos.iter().map(|p| &**p));
+    }
+    sum
 }
 
 /// FNV-1a, 64 bits.
@@ -101,10 +118,10 @@ impl Writer {
         proto.code.iter().for_each(|&instr| self.instruction(instr));
         if has_lines {
             let mut last = proto.line_defined;
-            for &line in &proto.lines {
+            proto.lines.iter().for_each(|line| {
                 self.signed(line as i64 - last as i64);
                 last = line;
-            }
+            });
         }
         self.unsigned(proto.constants.len() as u64);
         proto.constants.iter().for_each(|constant| self.constant(constant));
@@ -127,10 +144,17 @@ impl Writer {
     }
 
     fn instruction(&mut self, instr: Instr) {
+        let is_abcd = instr.op().map(Op::format) == Some(Format::Abcd);
+        if is_abcd && instr.b() | instr.c() | instr.d() < 0x80 {
+            // Most are like this.
+            let [b, c, d] = [instr.b(), instr.c(), instr.d()].map(|field| field as u8);
+            self.out.extend_from_slice(&[instr.op_byte(), instr.a(), b, c, d]);
+            return;
+        }
         self.byte(instr.op_byte());
         self.byte(instr.a());
         self.unsigned(instr.b() as u64);
-        if instr.op().map(Op::format) == Some(Format::Abcd) {
+        if is_abcd {
             self.unsigned(instr.c() as u64);
             self.unsigned(instr.d() as u64);
         } else {

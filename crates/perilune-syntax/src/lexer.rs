@@ -16,10 +16,11 @@
 //! positions stay; a text that is there as a whole is never copied.
 
 use crate::ast::StrId;
+use crate::class::{NAME, NUMERAL, SPACE, STOP, count_in_row, is};
 use crate::error::{SyntaxError, chunk_id};
-use crate::intern::Interner;
+use crate::intern::{Interner, prefix};
 use crate::numeral::{Number, hex_value, is_space, parse_number};
-use crate::proto::Text;
+use crate::text::Text;
 use crate::token::{Long, Token, Word};
 use crate::{BYTES_PER_TOKEN, Bounds, Source};
 use std::borrow::Cow;
@@ -27,32 +28,6 @@ use std::borrow::Cow;
 /// What a step of the front end yields. Boxed, so that a result of the parser's recursion fits in two
 /// registers.
 pub type Result<T> = std::result::Result<T, Box<SyntaxError>>;
-
-/// Letters, digits and the underscore.
-const NAME: u8 = 1;
-/// What ends a run of plain characters in a short string: quotes, backslash, line breaks.
-const STOP: u8 = 2;
-/// What may continue a numeral: hexadecimal digits and the radix point.
-const NUMERAL: u8 = 4;
-
-static CLASS: [u8; 256] = {
-    let mut class = [0; 256];
-    let mut b = 0;
-    while b < 256 {
-        let byte = b as u8;
-        if byte.is_ascii_alphanumeric() || byte == b'_' {
-            class[b] |= NAME;
-        }
-        if matches!(byte, b'"' | b'\'' | b'\\' | b'\n' | b'\r') {
-            class[b] |= STOP;
-        }
-        if byte.is_ascii_hexdigit() || byte == b'.' {
-            class[b] |= NUMERAL;
-        }
-        b += 1;
-    }
-    class
-};
 
 /// Appends the next piece of a source, and says whether there was one.
 pub type More<'s> = &'s mut dyn FnMut(&mut Vec<u8>) -> bool;
@@ -184,6 +159,8 @@ impl<'s> Lexer<'s> {
             self.look_at_bounds()?;
         }
         loop {
+            // A space is before most tokens, and costs less like this than by a jump through the table.
+            self.at += usize::from(self.source.get(self.at) == Some(&b' '));
             self.start = self.at;
             let Some(b) = self.peek() else {
                 self.check_length()?;
@@ -194,6 +171,7 @@ impl<'s> Lexer<'s> {
             *token = match b {
                 b'\n' | b'\r' => {
                     self.end_line(b);
+                    self.skip_all(SPACE);
                     continue;
                 }
                 b' ' | b'\t' | 0x0b | 0x0c => continue,
@@ -255,11 +233,12 @@ impl<'s> Lexer<'s> {
     }
 
     fn name(&mut self) -> Token {
-        self.skip_while(|b| CLASS[usize::from(b)] & NAME != 0);
+        self.skip_all(NAME);
         let text = &self.source[self.start..self.at];
-        match Word::of(text) {
-            Some(word) => Token::Word(word),
-            None => Token::Name(self.strings.intern(text)),
+        let bytes = prefix(text);
+        match Word::of(bytes) {
+            Some(word) if text.len() <= 8 => Token::Word(word),
+            _ => Token::Name(self.strings.intern_with(text, bytes)),
         }
     }
 
@@ -272,14 +251,14 @@ impl<'s> Lexer<'s> {
             if b | 0x20 == exponent {
                 self.at += 1;
                 let _ = self.skip_if(b'-') || self.skip_if(b'+');
-            } else if CLASS[usize::from(b)] & NUMERAL != 0 {
+            } else if is(b, NUMERAL) {
                 self.at += 1;
             } else {
                 break;
             }
         }
         if let Some(b) = self.peek()
-            && CLASS[usize::from(b)] & NAME != 0
+            && is(b, NAME)
         {
             self.at += 1;
         }
@@ -416,7 +395,20 @@ impl<'s> Lexer<'s> {
 
     /// Steps to the next byte that means something in a string with this quote.
     fn skip_plain(&mut self, quote: u8) {
-        self.skip_while(|b| CLASS[usize::from(b)] & STOP == 0 || (b == b'"' || b == b'\'') && b != quote);
+        self.skip_while(|b| !is(b, STOP) || (b == b'"' || b == b'\'') && b != quote);
+    }
+
+    /// Steps over bytes of a class, a row of them at a time.
+    #[inline]
+    fn skip_all(&mut self, class: u8) {
+        while let Some(row) = self.source[self.at..].first_chunk() {
+            let count = count_in_row(class, row);
+            self.at += count;
+            if count < row.len() {
+                return;
+            }
+        }
+        self.skip_while(|b| is(b, class));
     }
 
     /// Steps to the next byte that is not as `wanted`.

@@ -7,17 +7,20 @@
 
 pub mod ast;
 pub mod bytecode;
+mod class;
 pub mod codegen;
 pub mod disasm;
 pub mod dump;
 pub mod error;
 mod intern;
 pub mod lexer;
+pub mod lines;
 pub mod mentions;
 pub mod numeral;
 pub mod operands;
 mod parser;
 pub mod proto;
+pub mod text;
 pub mod token;
 pub mod undump;
 pub mod verify;
@@ -26,6 +29,7 @@ pub use bytecode::{Instr, Op};
 pub use error::SyntaxError;
 pub use parser::parse;
 pub use proto::{Constant, LocalVar, Proto, UpvalueDesc, VarKind};
+pub use text::Text;
 
 /// Compiles source text to the prototype of its main function.
 ///

@@ -101,7 +101,7 @@ impl Mentions {
 /// A prototype's [`Mentions`], made at the first use. It is derived from the rest, so two of them are always
 /// equal.
 #[derive(Debug, Default)]
-pub struct LazyMentions(OnceLock<Mentions>);
+pub struct LazyMentions(OnceLock<Box<Mentions>>);
 
 impl PartialEq for LazyMentions {
     fn eq(&self, _: &LazyMentions) -> bool {
@@ -113,7 +113,7 @@ impl Proto {
     /// The fields of upvalues and the methods that the code names. The first call looks through the code;
     /// functions nest at most [`MAX_LEVELS`](crate::ast::MAX_LEVELS) deep, and so does it.
     pub fn mentions(&self) -> &Mentions {
-        self.mentions.0.get_or_init(|| Collector::default().collect(self))
+        self.mentions.0.get_or_init(|| Box::new(Collector::default().collect(self)))
     }
 }
 

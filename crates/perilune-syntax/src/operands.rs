@@ -240,9 +240,26 @@ impl Operand {
     }
 }
 
+/// By opcode.
+static FORMATS: [Format; Op::ALL.len()] = {
+    let mut formats = [Format::Abcd; Op::ALL.len()];
+    let mut n = 0;
+    while n < formats.len() {
+        formats[n] = Op::ALL[n].declared_format();
+        n += 1;
+    }
+    formats
+};
+
 impl Op {
     /// How the fields are laid out.
-    pub const fn format(self) -> Format {
+    #[inline]
+    pub fn format(self) -> Format {
+        FORMATS[self as usize]
+    }
+
+    /// [`Op::format`], found in the declaration.
+    pub(crate) const fn declared_format(self) -> Format {
         let operands = self.operands();
         let mut n = 0;
         let mut format = Format::Abcd;

@@ -5,12 +5,10 @@
 //! prototype is first instantiated there.
 
 use crate::bytecode::Instr;
+use crate::lines::Lines;
 use crate::mentions::LazyMentions;
+use crate::text::Text;
 use std::sync::Arc;
-
-/// A name or the text of a literal, in any bytes. All prototypes of a chunk share what they mention: large programs are
-/// mostly names, and each would be an allocation at each place that has it.
-pub type Text = Arc<[u8]>;
 
 /// A constant of a prototype.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,7 +97,7 @@ pub struct Proto {
     /// Number of inline caches, at most 65535.
     pub ic_count: u16,
     /// Line of each instruction (same length as `code`; empty when stripped).
-    pub lines: Box<[u32]>,
+    pub lines: Lines,
     /// Local variables in the order of their declaration (empty when stripped).
     pub locals: Box<[LocalVar]>,
     /// The chunk's name as given to `load`, with its `=` or `@` (`=?` when stripped).
@@ -126,12 +124,24 @@ impl Proto {
             + self.templates.iter().map(|t| 16 + t.len() * 4).sum::<usize>()
             + self.protos.len() * 8
             + self.upvalues.len() * size_of::<UpvalueDesc>()
-            + self.lines.len() * 4
+            + self.lines.heap_bytes()
             + self.locals.iter().map(|l| size_of::<LocalVar>() + l.name.len()).sum::<usize>()
     }
 
     /// The line of the instruction at `pc`, or `None` when stripped.
     pub fn line_at(&self, pc: usize) -> Option<u32> {
-        self.lines.get(pc).copied()
+        self.lines.get(pc)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each page that they fill is a fault when a program is loaded.
+    #[test]
+    fn prototypes_stay_small() {
+        assert_eq!((size_of::<Constant>(), size_of::<LocalVar>(), size_of::<UpvalueDesc>()), (16, 24, 24));
+        assert_eq!(size_of::<Proto>(), 168);
     }
 }

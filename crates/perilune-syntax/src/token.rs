@@ -31,6 +31,9 @@ macro_rules! spelled {
         pub enum $name { $($variant,)* }
 
         impl $name {
+            /// All of them.
+            pub const ALL: &[$name] = &[$($name::$variant,)*];
+
             /// As it is written in a source.
             pub const fn text(self) -> &'static str {
                 match self { $($name::$variant => $text,)* }
@@ -56,38 +59,42 @@ spelled! {
 }
 
 impl Word {
-    /// The reserved word that `name` is, if it is one.
+    /// The reserved word whose first eight bytes are these, with zeros behind a shorter name; none has more.
     #[inline]
-    pub fn of(name: &[u8]) -> Option<Word> {
-        // All have two to eight letters and start in a..=w; most names are told apart by length and first
-        // letter.
-        Some(match (name.len(), *name.first()?) {
-            (2, b'd') if name == b"do" => Word::Do,
-            (2, b'i') if name == b"if" => Word::If,
-            (2, b'i') if name == b"in" => Word::In,
-            (2, b'o') if name == b"or" => Word::Or,
-            (3, b'a') if name == b"and" => Word::And,
-            (3, b'e') if name == b"end" => Word::End,
-            (3, b'f') if name == b"for" => Word::For,
-            (3, b'n') if name == b"nil" => Word::Nil,
-            (3, b'n') if name == b"not" => Word::Not,
-            (4, b'e') if name == b"else" => Word::Else,
-            (4, b'g') if name == b"goto" => Word::Goto,
-            (4, b't') if name == b"then" => Word::Then,
-            (4, b't') if name == b"true" => Word::True,
-            (5, b'b') if name == b"break" => Word::Break,
-            (5, b'f') if name == b"false" => Word::False,
-            (5, b'l') if name == b"local" => Word::Local,
-            (5, b'u') if name == b"until" => Word::Until,
-            (5, b'w') if name == b"while" => Word::While,
-            (6, b'e') if name == b"elseif" => Word::ElseIf,
-            (6, b'r') if name == b"repeat" => Word::Repeat,
-            (6, b'r') if name == b"return" => Word::Return,
-            (8, b'f') if name == b"function" => Word::Function,
-            _ => return None,
-        })
+    pub fn of(prefix: u64) -> Option<Word> {
+        let (key, word) = WORDS[place(prefix)];
+        (key == prefix).then_some(word)
     }
 }
+
+/// Places of the table of reserved words, a power of two.
+const PLACES: usize = 32;
+
+/// Where a word is in it. The factor is one that gives each word a place of its own, which the table insists on.
+#[inline]
+const fn place(prefix: u64) -> usize {
+    (prefix.wrapping_mul(FACTOR) >> (64 - PLACES.trailing_zeros())) as usize
+}
+
+const FACTOR: u64 = 0x2a3d_9f0d_57a9_2bdf;
+
+/// The words by their places; elsewhere a prefix that no name has.
+static WORDS: [(u64, Word); PLACES] = {
+    let mut table = [(u64::MAX, Word::And); PLACES];
+    let mut n = 0;
+    while n < Word::ALL.len() {
+        let text = Word::ALL[n].text().as_bytes();
+        let (mut prefix, mut at) = (0, 0);
+        while at < text.len() {
+            prefix |= (text[at] as u64) << (8 * at);
+            at += 1;
+        }
+        assert!(table[place(prefix)].0 == u64::MAX, "another factor is wanted");
+        table[place(prefix)] = (prefix, Word::ALL[n]);
+        n += 1;
+    }
+    table
+};
 
 impl Token {
     /// The token as a kind, for messages that say what was expected: `'end'`, `<name>`, `'<\1>'`.
@@ -109,15 +116,20 @@ impl Token {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::intern::prefix;
+
+    fn word(text: &str) -> Option<Word> {
+        if text.len() > 8 { None } else { Word::of(prefix(text.as_bytes())) }
+    }
 
     #[test]
     fn reserved_words_are_recognised() {
         let all = "and break do else elseif end false for function goto if in local nil not or repeat return then true until while";
         for text in all.split(' ') {
-            assert_eq!(Word::of(text.as_bytes()).map(Word::text), Some(text));
+            assert_eq!(word(text).map(Word::text), Some(text));
         }
         for text in ["And", "e", "ends", "functions", "", "elsei", "nor"] {
-            assert_eq!(Word::of(text.as_bytes()), None);
+            assert_eq!(word(text), None);
         }
     }
 

@@ -9,6 +9,7 @@ use crate::dump::{
     FALSE, FLOAT, HAS_LINES, INTEGER, IS_VARARG, MARK, NIL, PUC_HEADER, STRING, TRUE, checksum,
 };
 use crate::error::SyntaxError;
+use crate::lines::Lines;
 use crate::proto::{Constant, LocalVar, Proto, UpvalueDesc, VarKind};
 use crate::verify::verify;
 use std::sync::Arc;
@@ -48,7 +49,7 @@ fn read(bytes: &[u8]) -> Read<Arc<Proto>> {
     if checksum(payload).to_le_bytes() != *sum {
         return Err("checksum mismatch".into());
     }
-    let proto = Reader { bytes: payload }.chunk()?;
+    let proto = Reader { bytes: payload, lines: Vec::new() }.chunk()?;
     verify(&proto)?;
     Ok(proto)
 }
@@ -107,6 +108,8 @@ fn expect<'b>(bytes: &'b [u8], expected: &[u8], refusal: &str) -> Read<&'b [u8]>
 
 struct Reader<'b> {
     bytes: &'b [u8],
+    /// Those of the function that is being read.
+    lines: Vec<u32>,
 }
 
 /// A prototype whose inner ones are still being read.
@@ -204,13 +207,17 @@ impl<'b> Reader<'b> {
         let last_line_defined = self.small()?;
         let code = self.list(Self::instruction)?;
         let lines = if flags & HAS_LINES != 0 {
+            let mut lines = std::mem::take(&mut self.lines);
+            lines.clear();
             let mut last = line_defined as i64;
-            self.elements(code.len(), |reader| {
-                last = last.wrapping_add(reader.signed()?);
-                u32::try_from(last).map_err(|_| "bad line".into())
-            })?
+            for _ in 0..code.len() {
+                last = last.wrapping_add(self.signed()?);
+                lines.push(u32::try_from(last).map_err(|_| "bad line")?);
+            }
+            self.lines = lines;
+            Lines::from(&self.lines[..])
         } else {
-            Box::default()
+            Lines::default()
         };
         let constants = self.list(Self::constant)?;
         let templates = self.list(|reader| reader.list(Self::small))?;

@@ -74,7 +74,7 @@ fn check(source: &[u8]) {
     let last_line = 1 + source.iter().filter(|&&b| b == b'\n' || b == b'\r').count() as u32;
     assert_eq!(chunk.lines.len(), chunk.exprs.len());
     assert!(chunk.lines.iter().all(|&line| (1..=last_line).contains(&line)));
-    assert_eq!((chunk.locals[0].function, chunk.functions[0].line), (FuncId(u32::MAX), 0));
+    assert_eq!((chunk.locals[LocalId(0)].function, chunk.functions[0].line), (FuncId(u32::MAX), 0));
     for (i, expr) in chunk.exprs.iter().enumerate() {
         // A node is made after its parts.
         let part = |id: ExprId| assert!(id.index() < i);
@@ -83,9 +83,9 @@ fn check(source: &[u8]) {
             Expr::Nil | Expr::True | Expr::False | Expr::Vararg | Expr::Integer(_) | Expr::Float(_) => {}
             Expr::String(id) => text(*id),
             Expr::Function(id) => assert!((1..chunk.functions.len()).contains(&id.index())),
-            Expr::Local(id) => assert!(id.index() < chunk.locals.len()),
+            Expr::Local(id) => assert!(id.index() < chunk.locals.iter().count()),
             Expr::Global { env, name } => {
-                assert!(env.index() < chunk.locals.len());
+                assert!(env.index() < chunk.locals.iter().count());
                 text(*name);
             }
             Expr::Dot { obj, name } => {

@@ -25,7 +25,7 @@ fn show(chunk: &Chunk, id: ExprId) -> String {
         Expr::Float(value) => format!("{value:?}"),
         Expr::String(id) => format!("{:?}", text(chunk, *id)),
         Expr::Function(id) => format!("function{}", id.0),
-        Expr::Local(id) => format!("{}#{}", text(chunk, chunk.locals[id.index()].name), id.0),
+        Expr::Local(id) => format!("{}#{}", text(chunk, chunk.locals[*id].name), id.0),
         Expr::Global { env: LocalId(0), name } => text(chunk, *name),
         Expr::Global { env, name } => format!("(index _ENV#{} {:?})", env.0, text(chunk, *name)),
         Expr::Index { obj, key } => format!("(index {} {})", show(chunk, *obj), show(chunk, *key)),
@@ -120,8 +120,10 @@ fn variables_know_what_happens_to_them() {
          assigned, both = 1, 2
          function plain() end",
     );
-    let facts: Vec<String> = chunk.locals[1..]
+    let facts: Vec<String> = chunk
+        .locals
         .iter()
+        .skip(1)
         .map(|local| {
             let flag = |set, name| if set { name } else { "" };
             let name = text(&chunk, local.name);

@@ -126,7 +126,7 @@ impl Vm {
             is_vararg: false,
             max_stack: 4,
             ic_count: 0,
-            lines: Box::new([]),
+            lines: Default::default(),
             locals: Box::new([]),
             source: Arc::from(&b"=[C]"[..]),
             line_defined: 0,

@@ -479,6 +479,16 @@ impl Vm {
         self.set_int_slow(t, i, v)
     }
 
+    /// Stores under the integer key `i`, which has no node and lies beyond the array part and the place behind it.
+    ///
+    /// # Errors
+    /// "not enough memory"
+    pub(crate) fn add_int(&mut self, t: Gc<Table>, i: i64, v: Value) -> LuaResult<()> {
+        debug_assert!((i as u64).wrapping_sub(1) > t.array_cap as u64 && t.find_int(i).is_null());
+        self.check_writable(t)?;
+        self.set_node(t, std::ptr::null_mut(), Value::int(i), v)
+    }
+
     #[inline(never)]
     fn set_int_slow(&mut self, t: Gc<Table>, i: i64, v: Value) -> LuaResult<()> {
         let at = (i as u64).wrapping_sub(1);

@@ -62,6 +62,13 @@ pub fn files(bin: &Path, stripped: Vec<u8>) -> Result<Vec<File>, Error> {
     Ok(files)
 }
 
+/// Whether the command asks for the unwinder as a shared library.
+pub fn needs_unwinder(files: &[File]) -> bool {
+    const NAME: &[u8] = b"libgcc_s.so.1\0";
+    let command = files.iter().find(|f| f.path == "bin/perilune");
+    command.is_some_and(|c| c.bytes.windows(NAME.len()).any(|w| w == NAME))
+}
+
 /// The oldest C library that has what the command asks for, as `2.34`: the largest version that it names.
 pub fn glibc(files: &[File]) -> Option<String> {
     const MARK: &[u8] = b"GLIBC_";

@@ -8,6 +8,8 @@ pub struct Package<'a> {
     pub version: &'a str,
     /// The C library that it needs.
     pub glibc: Option<String>,
+    /// Whether it needs the unwinder as a shared library.
+    pub unwinder: bool,
     /// Of all files.
     pub age: u64,
 }
@@ -35,9 +37,10 @@ impl Package<'_> {
     fn control(&self, files: &[File]) -> String {
         let kib: usize = files.iter().map(|f| f.bytes.len().div_ceil(1024)).sum();
         let libc = self.glibc.as_ref().map_or("libc6".to_owned(), |v| format!("libc6 (>= {v})"));
+        let unwinder = if self.unwinder { ", libgcc-s1" } else { "" };
         format!(
             "Package: perilune\nVersion: {}\nArchitecture: amd64\nMaintainer: The Perilune maintainers \
-             <maintainers@users.noreply.github.com>\nInstalled-Size: {kib}\nDepends: {libc}, libgcc-s1\nSection: \
+             <maintainers@users.noreply.github.com>\nInstalled-Size: {kib}\nDepends: {libc}{unwinder}\nSection: \
              interpreters\nPriority: optional\nHomepage: https://github.com/perilune/perilune\nDescription: Lua 5.4 on \
              all cores\n Runs Lua 5.4 programs, as lua does, and on all cores: domains with heaps of their own,\n task \
              pools, channels, shared data. Profiles and traces what runs.\n",

@@ -121,6 +121,13 @@ fn the_c_library_is_the_newest_that_is_named() {
 }
 
 #[test]
+fn the_unwinder_is_needed_by_a_command_that_names_it() {
+    let command = |bytes: &[u8]| File { path: "bin/perilune".to_owned(), mode: 0o755, bytes: bytes.to_vec() };
+    assert!(content::needs_unwinder(&[command(b"libc.so.6\0libgcc_s.so.1\0")]));
+    assert!(!content::needs_unwinder(&[command(b"libc.so.6\0libm.so.6\0")]));
+}
+
+#[test]
 fn a_command_that_cannot_be_asked_is_named() {
     let why = write(Path::new("/there/is/none"), &folder("none")).expect_err("there is none").to_string();
     assert!(why.starts_with("/there/is/none: "), "{why}");

@@ -114,20 +114,35 @@ pub fn run(
     }
 }
 
-/// If `pid` stopped at one of our breakpoints: takes that away, goes back to it, and says whose it was.
+/// If `pid` stopped at one of our breakpoints: takes that away, goes back to it, and says whose it was. A thread that the end of its process has killed
+/// meanwhile was at none.
 fn restore(
     pid: libc::pid_t,
     base: u64,
     functions: &[Function],
     saved: &[u8],
 ) -> Result<Option<usize>, Error> {
+    match restore_alive(pid, base, functions, saved) {
+        Err(_) if registers(pid).is_err_and(|e| e.raw_os_error() == Some(libc::ESRCH)) => Ok(None),
+        result => result,
+    }
+}
+
+fn registers(pid: libc::pid_t) -> std::io::Result<libc::user_regs_struct> {
     // SAFETY: plain old data for which all-zero is a value.
     let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
     // SAFETY: the request writes one such structure, to a live local.
     let got = unsafe { libc::ptrace(libc::PTRACE_GETREGS, pid, 0, &raw mut registers) };
-    if got != 0 {
-        return Err(std::io::Error::last_os_error().into());
-    }
+    if got == 0 { Ok(registers) } else { Err(std::io::Error::last_os_error()) }
+}
+
+fn restore_alive(
+    pid: libc::pid_t,
+    base: u64,
+    functions: &[Function],
+    saved: &[u8],
+) -> Result<Option<usize>, Error> {
+    let mut registers = registers(pid)?;
     let at = registers.rip - 1;
     let Ok(i) = functions.binary_search_by_key(&at.wrapping_sub(base), |f| f.start) else { return Ok(None) };
     memory(pid)?.write_all_at(&saved[i..=i], at)?;

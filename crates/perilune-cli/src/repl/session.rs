@@ -208,7 +208,7 @@ fn outline(text: &[u8], name: &[u8]) -> Option<Outline> {
             _ => continue,
         };
         for id in ids {
-            let local = &tree.locals[id.index()];
+            let local = &tree.locals[id];
             if local.attrib == Attrib::Close {
                 outline.closes.get_or_insert(local.line);
             }

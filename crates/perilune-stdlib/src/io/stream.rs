@@ -51,6 +51,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes of an input buffer, and of an output buffer unless `setvbuf` says otherwise.
 pub(super) const BUFFER_SIZE: usize = 32 * 1024;
+/// What a read is given room for at least. A file whose size is known is read into a list of that size and so much more, where its end is found without
+/// a larger one.
+const LEAST_ROOM: usize = 32;
 
 /// When written bytes leave the buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -465,7 +468,7 @@ impl Stream {
         {
             // Room for the rest and for the read that finds the end; a size that lies costs only speed.
             let rest = (status.st_size as u64).saturating_sub(position);
-            if rest as usize > self.room || text.try_reserve_exact(rest as usize + 1).is_err() {
+            if rest as usize > self.room || text.try_reserve_exact(rest as usize + LEAST_ROOM).is_err() {
                 return Err(Errno::NOMEM.into());
             }
         }
@@ -474,7 +477,7 @@ impl Stream {
             if text.len() > self.room {
                 return Err(Errno::NOMEM.into());
             }
-            if text.capacity() - text.len() < 32 && text.try_reserve(BUFFER_SIZE).is_err() {
+            if text.capacity() - text.len() < LEAST_ROOM && text.try_reserve(BUFFER_SIZE).is_err() {
                 return Err(Errno::NOMEM.into());
             }
             if self.closing.load(Ordering::Relaxed) {

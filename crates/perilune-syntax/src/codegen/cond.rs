@@ -100,7 +100,8 @@ impl Gen<'_> {
     /// A statement's condition, whose end (a keyword, say) is on `line`: goes on if it is true; the jumps
     /// taken if not.
     pub(super) fn condition(&mut self, id: crate::ast::ExprId, line: u32) -> Res<JumpList> {
-        let mut exp = self.expr(id)?;
+        let mut exp = Exp::NIL;
+        self.expr(id, &mut exp)?;
         self.at(line);
         if matches!(exp.kind, Kind::Nil) {
             exp.kind = Kind::False; // nobody sees the value
@@ -111,7 +112,8 @@ impl Gen<'_> {
 
     /// As [`Gen::condition`], but goes on if it is false; the jumps taken if it is true.
     pub(super) fn condition_false(&mut self, id: crate::ast::ExprId, line: u32) -> Res<JumpList> {
-        let mut exp = self.expr(id)?;
+        let mut exp = Exp::NIL;
+        self.expr(id, &mut exp)?;
         self.at(line);
         if matches!(exp.kind, Kind::Integer(_) | Kind::Float(_) | Kind::Str(_)) {
             exp.kind = Kind::True;

@@ -3,6 +3,9 @@
 //! The walk ([`Gen::expr`]) follows left operands (of binary operators, indexing, calls) down to a leaf,
 //! remembering the operators on a stack of its own, then applies them one by one. So native recursion is only
 //! as deep as what nests on the right or in brackets, which the parser bounds.
+//!
+//! Descriptions stay where they are and are changed there. Returned by value, they would be copied as a whole right after their
+//! parts have been stored one by one, and processors wait for that: it was a tenth of the time that code generation takes.
 
 use super::func::{ConstKey, JumpList};
 use super::{Gen, Res};
@@ -60,7 +63,7 @@ pub(super) enum Kind {
 }
 
 /// An expression's description.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Exp {
     pub(super) kind: Kind,
     /// Jumps out of it when it is true.
@@ -70,6 +73,10 @@ pub(super) struct Exp {
 }
 
 impl Exp {
+    /// One to begin with, where another is to be.
+    pub(super) const NIL: Exp = Exp { kind: Kind::Nil, on_true: JumpList::EMPTY, on_false: JumpList::EMPTY };
+
+    #[inline]
     pub(super) fn new(kind: Kind) -> Exp {
         Exp { kind, on_true: JumpList::EMPTY, on_false: JumpList::EMPTY }
     }
@@ -107,8 +114,8 @@ impl Exp {
 }
 
 impl Gen<'_> {
-    /// The description of an expression.
-    pub(super) fn expr(&mut self, id: ExprId) -> Res<Exp> {
+    /// The description of an expression, in place of what `exp` is.
+    pub(super) fn expr(&mut self, id: ExprId, exp: &mut Exp) -> Res<()> {
         let chunk = self.chunk;
         let base = self.spine.len();
         let mut at = id;
@@ -127,25 +134,25 @@ impl Gen<'_> {
             self.spine.push(at);
             at = left;
         }
-        let mut exp = self.leaf(at)?;
+        self.leaf(at, exp)?;
         while self.spine.len() > base {
             let node = self.spine.pop().expect("longer than its base");
-            exp = self.apply(node, exp)?;
+            self.apply(node, exp)?;
             self.latest = Some(node);
         }
-        Ok(exp)
+        Ok(())
     }
 
     /// An expression without a left operand.
     #[inline(never)]
-    fn leaf(&mut self, id: ExprId) -> Res<Exp> {
+    fn leaf(&mut self, id: ExprId, exp: &mut Exp) -> Res<()> {
         let chunk = self.chunk;
         // The lines of functions and tables are those of their ends, which are yet to come.
         if !matches!(chunk.exprs[id.index()], Expr::Table { .. } | Expr::Function(_)) {
             self.at(chunk.lines[id.index()]);
             self.latest = Some(id);
         }
-        let kind = match chunk.exprs[id.index()] {
+        exp.kind = match chunk.exprs[id.index()] {
             Expr::Nil => Kind::Nil,
             Expr::True => Kind::True,
             Expr::False => Kind::False,
@@ -156,104 +163,106 @@ impl Gen<'_> {
             Expr::Function(func) => {
                 let index = self.function(func)?;
                 self.latest = Some(id);
-                return self.closure(index);
+                self.closure(index)?
             }
             Expr::Local(local) => self.variable(local)?,
             Expr::Global { env, name } => {
-                let env = Exp::new(self.variable(env)?);
-                return self.named_field(env, name);
+                *exp = Exp::new(self.variable(env)?);
+                return self.named_field(exp, name);
             }
-            Expr::Table { fields } => {
-                return self.table(chunk.table_fields(fields), chunk.lines[id.index()]);
-            }
+            Expr::Table { fields } => self.table(chunk.table_fields(fields), chunk.lines[id.index()])?,
             other => unreachable!("{other:?} has a left operand"),
         };
-        Ok(Exp::new(kind))
+        (exp.on_true, exp.on_false) = (JumpList::EMPTY, JumpList::EMPTY);
+        Ok(())
     }
 
-    /// The field `name` of `table`.
+    /// The field `name` of `table`, which it replaces.
     #[inline(never)]
-    fn named_field(&mut self, mut table: Exp, name: StrId) -> Res<Exp> {
-        self.place_or_upvalue(&mut table)?;
-        let mut key = Exp::new(Kind::Str(name));
-        self.settle(&mut key)?;
-        self.index(table, key)
+    fn named_field(&mut self, table: &mut Exp, name: StrId) -> Res<()> {
+        self.place_or_upvalue(table)?;
+        self.index(table, &mut Exp::new(Kind::Str(name)))
     }
 
     /// A variable by name.
     #[inline(never)]
     pub(super) fn variable(&mut self, local: LocalId) -> Res<Kind> {
-        if let Some(&value) = self.constants.get(&local) {
+        if let Some(&value) = self.constants[usize::from(local.is_passing())].get(&local) {
             return Ok(value);
         }
-        if self.fs.func == self.chunk.locals[local.index()].function {
-            return Ok(Kind::Local(self.registers[local.index()]));
+        if self.fs.func == self.chunk.locals[local].function {
+            return Ok(Kind::Local(self.registers[local]));
         }
         Ok(Kind::Upvalue(self.upvalue(local)?))
     }
 
     /// The closure of a nested prototype, in the next register (an allocation has nothing live above it).
     #[inline(never)]
-    pub(super) fn closure(&mut self, index: u32) -> Res<Exp> {
+    pub(super) fn closure(&mut self, index: u32) -> Res<Kind> {
         let register = self.reserve(1)?;
         self.emit_wide(Op::Closure, register, 0, index as i32);
-        Ok(Exp::new(Kind::Register(register)))
+        Ok(Kind::Register(register))
     }
 
-    /// Applies an operator to its left operand.
+    /// Applies an operator to its left operand, which the result replaces.
     #[inline(never)]
-    fn apply(&mut self, node: ExprId, mut left: Exp) -> Res<Exp> {
+    fn apply(&mut self, node: ExprId, left: &mut Exp) -> Res<()> {
         let chunk = self.chunk;
         let line = chunk.lines[node.index()];
         match chunk.exprs[node.index()] {
             Expr::Paren(_) => {
-                self.one_result(&mut left);
-                Ok(left)
+                self.one_result(left);
+                Ok(())
             }
             Expr::Unary { op, .. } => self.unary(op, left, line),
             Expr::And { rhs, .. } => {
                 self.at(line);
-                self.go_if_true(&mut left)?;
-                let mut right = self.expr(rhs)?;
-                self.discharge(&mut right);
-                self.fs.join(&mut right.on_false, left.on_false);
-                Ok(right)
+                self.go_if_true(left)?;
+                let on_false = left.on_false;
+                self.expr(rhs, left)?;
+                self.discharge(left);
+                self.fs.join(&mut left.on_false, on_false);
+                Ok(())
             }
             Expr::Or { rhs, .. } => {
                 self.at(line);
-                self.go_if_false(&mut left)?;
-                let mut right = self.expr(rhs)?;
-                self.discharge(&mut right);
-                self.fs.join(&mut right.on_true, left.on_true);
-                Ok(right)
+                self.go_if_false(left)?;
+                let on_true = left.on_true;
+                self.expr(rhs, left)?;
+                self.discharge(left);
+                self.fs.join(&mut left.on_true, on_true);
+                Ok(())
             }
             Expr::Binary { op: BinOp::Concat, rhs, .. } => self.concat(left, rhs, line),
             Expr::Binary { op, rhs, .. } => self.binary(op, left, rhs, line),
             Expr::Index { key, .. } => {
-                self.place_or_upvalue(&mut left)?;
-                let mut key = self.expr(key)?;
-                self.settle(&mut key)?;
+                self.place_or_upvalue(left)?;
+                let mut index = Exp::NIL;
+                self.expr(key, &mut index)?;
+                self.settle(&mut index)?;
                 self.at(line);
-                self.index(left, key)
+                self.index(left, &mut index)
             }
             Expr::Dot { name, .. } => {
-                self.place_or_upvalue(&mut left)?;
+                self.place_or_upvalue(left)?;
                 self.at(line);
                 self.named_field(left, name)
             }
             Expr::Call { args, .. } => {
-                let base = self.place_next(&mut left)?;
+                let base = self.place_next(left)?;
                 self.at(line);
-                self.call(base, chunk.list(args), line)
+                left.kind = self.call(base, chunk.list(args), line)?;
+                Ok(())
             }
             Expr::MethodCall { name, args, .. } => {
                 self.at(line);
-                let object = self.place_any(&mut left)?;
-                self.free(&left);
+                let object = self.place_any(left)?;
+                self.free(left);
                 let base = self.reserve(FRAME_SLOTS as usize + 2)?;
                 self.method(base, object, name)?;
                 self.fs.free = base + 1;
-                self.call_method(base, chunk.list(args), line)
+                left.kind = self.call_method(base, chunk.list(args), line)?;
+                Ok(())
             }
             other => unreachable!("{other:?} has no left operand"),
         }
@@ -278,7 +287,7 @@ impl Gen<'_> {
     }
 
     /// A call of what is in `base`, the last register taken.
-    fn call(&mut self, base: u8, args: &[ExprId], line: u32) -> Res<Exp> {
+    fn call(&mut self, base: u8, args: &[ExprId], line: u32) -> Res<Kind> {
         let slots = if self.fs.open_calls < CROWDED { FRAME_SLOTS } else { 0 };
         self.reserve(slots as usize)?;
         self.call_with(base, slots, args, line)
@@ -286,7 +295,7 @@ impl Gen<'_> {
 
     /// A call of what `SELF` has put into `base` and behind the frame slots; `base` is the last register
     /// taken.
-    fn call_method(&mut self, base: u8, args: &[ExprId], line: u32) -> Res<Exp> {
+    fn call_method(&mut self, base: u8, args: &[ExprId], line: u32) -> Res<Kind> {
         let mut slots = FRAME_SLOTS;
         if self.fs.open_calls >= CROWDED {
             self.emit(Op::Move, base + 1, (base + 1 + slots) as u16, 0, 0);
@@ -302,26 +311,22 @@ impl Gen<'_> {
     /// which PUC Lua has not. So from a certain depth on arguments are gathered without room for the frame
     /// (`slots` is 0) and moved up just before the call.
     #[inline(never)]
-    fn call_with(&mut self, base: u8, slots: u8, args: &[ExprId], line: u32) -> Res<Exp> {
+    fn call_with(&mut self, base: u8, slots: u8, args: &[ExprId], line: u32) -> Res<Kind> {
         let first = base + 1 + slots;
         self.fs.open_calls += 1;
-        let last = self.expr_list(args)?;
+        let mut last = Exp::NIL;
+        self.expr_list(args, &mut last)?;
         self.fs.open_calls -= 1;
         let lift = FRAME_SLOTS - slots;
-        let open = match last {
-            Some(mut last) if last.is_multiple() => {
-                self.set_results(&mut last, None)?;
-                if lift > 0 {
-                    self.emit(Op::Lift, first, lift as u16, 0, 0);
-                }
-                true
+        let open = !args.is_empty() && last.is_multiple();
+        if open {
+            self.set_results(&mut last, None)?;
+            if lift > 0 {
+                self.emit(Op::Lift, first, lift as u16, 0, 0);
             }
-            Some(mut last) => {
-                self.place_next(&mut last)?;
-                false
-            }
-            None => false,
-        };
+        } else if !args.is_empty() {
+            self.place_next(&mut last)?;
+        }
         let count = self.fs.free - first;
         self.reserve(lift as usize)?;
         if lift > 0 && !open {
@@ -333,17 +338,17 @@ impl Gen<'_> {
         let pc = self.emit(Op::Call, base, b, 2, 0);
         self.fs.fix_line(line);
         self.fs.free = base + 1;
-        Ok(Exp::new(Kind::Call(pc as u32)))
+        Ok(Kind::Call(pc as u32))
     }
 
-    /// All expressions of a list but the last go to the next registers; the last is returned.
-    pub(super) fn expr_list(&mut self, list: &[ExprId]) -> Res<Option<Exp>> {
-        let Some((&last, rest)) = list.split_last() else { return Ok(None) };
+    /// All expressions of a list but the last go to the next registers; `last` becomes the last one's description, if there is one.
+    pub(super) fn expr_list(&mut self, list: &[ExprId], last: &mut Exp) -> Res<()> {
+        let Some((&id, rest)) = list.split_last() else { return Ok(()) };
         for &id in rest {
-            let mut exp = self.expr(id)?;
-            self.place_next(&mut exp)?;
+            self.expr(id, last)?;
+            self.place_next(last)?;
         }
-        self.expr(last).map(Some)
+        self.expr(id, last)
     }
 
     /// Wants `count` results (`None`: all there are) of a call or `...`.
@@ -375,28 +380,29 @@ impl Gen<'_> {
         }
     }
 
-    /// The description of `table[key]`; the table is in a register or an upvalue.
+    /// Replaces `table`, which is in a register or an upvalue, by the description of `table[key]`.
     #[inline(never)]
-    pub(super) fn index(&mut self, mut table: Exp, mut key: Exp) -> Res<Exp> {
+    pub(super) fn index(&mut self, table: &mut Exp, key: &mut Exp) -> Res<()> {
         let name = match key.kind {
             Kind::Str(name) if !key.has_jumps() => self.name_constant(name),
             _ => None,
         };
         if let (Kind::Upvalue(up), Some(key)) = (table.kind, name) {
-            return Ok(Exp::new(Kind::IndexUp { up, key }));
+            *table = Exp::new(Kind::IndexUp { up, key });
+            return Ok(());
         }
-        let table = self.place_any(&mut table)?;
-        if let Some(key) = name {
-            return Ok(Exp::new(Kind::IndexStr { table, key }));
-        }
-        if let Kind::Integer(n) = key.kind
+        let register = self.place_any(table)?;
+        *table = Exp::new(if let Some(key) = name {
+            Kind::IndexStr { table: register, key }
+        } else if let Kind::Integer(n) = key.kind
             && !key.has_jumps()
             && let Ok(key) = u16::try_from(n)
         {
-            return Ok(Exp::new(Kind::IndexInt { table, key }));
-        }
-        let key = self.place_any(&mut key)?;
-        Ok(Exp::new(Kind::Index { table, key }))
+            Kind::IndexInt { table: register, key }
+        } else {
+            Kind::Index { table: register, key: self.place_any(key)? }
+        });
+        Ok(())
     }
 
     /// Makes a variable or field a value: a constant, a register or a relocatable instruction. Jumps stay.

@@ -5,9 +5,11 @@
 //! ends are kept, so joining two lists takes constant time: `a or b or c ...` of any length stays linear.
 
 use super::scope::{ActiveVar, BlockState, LoopState};
+use super::texts::Naming;
 use super::{Gen, Res};
 use crate::ast::{FuncId, Function, LocalId, StrId};
 use crate::bytecode::{Format, Instr, MAX_REGISTERS, MAX_RK_CONST, NO_IC, Op};
+use crate::lines::Lines;
 use crate::proto::{Constant, LocalVar, Proto, UpvalueDesc};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -52,14 +54,13 @@ impl Hasher for FastHasher {
     }
 }
 
-/// What tells two constants apart: numbers by kind and bits, strings by their id in the chunk.
+/// What tells two constants apart that are no strings: numbers by kind and bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ConstKey {
     Nil,
     Boolean(bool),
     Integer(i64),
     Float(u64),
-    String(StrId),
 }
 
 /// Jumps that a jump is led past at most (as in PUC Lua, where a line hook shows it).
@@ -92,6 +93,8 @@ impl JumpList {
 /// A function being generated.
 pub(super) struct FuncState {
     pub(super) func: FuncId,
+    /// Which names are its constants.
+    pub(super) naming: Naming,
     pub(super) code: Vec<Instr>,
     pub(super) lines: Vec<u32>,
     pub(super) constants: Vec<Constant>,
@@ -121,9 +124,10 @@ pub(super) struct FuncState {
 }
 
 impl FuncState {
-    pub(super) fn new(func: FuncId, is_vararg: bool) -> FuncState {
+    pub(super) fn new(func: FuncId, is_vararg: bool, naming: Naming) -> FuncState {
         FuncState {
             func,
+            naming,
             code: Vec::new(),
             lines: Vec::new(),
             constants: Vec::new(),
@@ -147,9 +151,9 @@ impl FuncState {
     }
 
     /// The state of another function, in the memory of one that has become a prototype.
-    pub(super) fn renew(&mut self, func: FuncId, is_vararg: bool) {
+    pub(super) fn renew(&mut self, func: FuncId, is_vararg: bool, naming: Naming) {
         debug_assert!(self.code.is_empty() && self.active.is_empty() && self.blocks.is_empty());
-        (self.func, self.is_vararg) = (func, is_vararg);
+        (self.func, self.is_vararg, self.naming) = (func, is_vararg, naming);
         (self.active_registers, self.free, self.max_stack) = (0, 0, 2);
         (self.ic_count, self.last_target, self.open_calls) = (0, 0, 0);
         clear(&mut self.constant_ids);
@@ -190,7 +194,7 @@ impl FuncState {
         self.ic_count - 1
     }
 
-    /// Index of a constant; equal ones are shared.
+    /// Index of a constant that is no string; equal ones are shared.
     pub(super) fn constant(&mut self, key: ConstKey, value: impl FnOnce() -> Constant) -> u32 {
         let constants = &mut self.constants;
         *self.constant_ids.entry(key).or_insert_with(|| {
@@ -314,7 +318,11 @@ impl FuncState {
             is_vararg: self.is_vararg,
             max_stack: self.max_stack,
             ic_count: self.ic_count,
-            lines: exactly(&mut self.lines),
+            lines: {
+                let lines = Lines::from(&self.lines[..]);
+                empty(&mut self.lines);
+                lines
+            },
             locals: exactly(&mut self.locals),
             source,
             line_defined: if main { 0 } else { function.line },
@@ -324,14 +332,39 @@ impl FuncState {
     }
 }
 
+/// By opcode: a jump that may have another target, which those of `for` have not.
+static IS_JUMP: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut n = 0;
+    while n < Op::ALL.len() {
+        let op = Op::ALL[n];
+        table[n] = matches!(op.declared_format(), Format::Jump)
+            && !matches!(op, Op::ForPrep | Op::ForLoop | Op::TForPrep | Op::TForLoop);
+        n += 1;
+    }
+    table
+};
+
 /// Moves a vector's elements to a box of just their size; the vector keeps its room, within reason.
 fn exactly<T>(vec: &mut Vec<T>) -> Box<[T]> {
-    const ROOM: usize = 4096;
-    if vec.len() > ROOM { std::mem::take(vec).into() } else { vec.drain(..).collect() }
+    if vec.len() > ROOM {
+        return std::mem::take(vec).into();
+    }
+    let mut exact = Vec::with_capacity(vec.len());
+    exact.append(vec);
+    exact.into()
+}
+
+/// Elements of a list whose room is kept.
+const ROOM: usize = 4096;
+
+/// Empties a list; it keeps its room, within reason.
+fn empty<T>(vec: &mut Vec<T>) {
+    if vec.len() > ROOM { *vec = Vec::new() } else { vec.clear() }
 }
 
 /// Empties a map; a large one is not worth cleaning.
-fn clear<K, V>(map: &mut FastMap<K, V>) {
+pub(super) fn clear<K, V>(map: &mut FastMap<K, V>) {
     if map.capacity() > 256 {
         *map = FastMap::default();
     } else {
@@ -409,23 +442,15 @@ impl Gen<'_> {
         (index as usize <= MAX_RK_CONST).then_some(index as u16)
     }
 
-    /// Index of a string constant.
-    pub(super) fn string_constant(&mut self, name: StrId) -> u32 {
-        let chunk = self.chunk;
-        self.fs.constant(ConstKey::String(name), || Constant::String(chunk.strings[name.index()].clone()))
-    }
-
     /// Last pass over the finished code: jumps to jumps take the shortest way.
     pub(super) fn finish(&mut self) {
         let code = &mut self.fs.code;
         for pc in 0..code.len() {
             let jump = code[pc];
-            let op = jump.op().expect("we made it");
-            if op.format() != Format::Jump
-                || matches!(op, Op::ForPrep | Op::ForLoop | Op::TForPrep | Op::TForLoop)
-            {
+            if !IS_JUMP[usize::from(jump.op_byte())] {
                 continue;
             }
+            let op = jump.op().expect("we made it");
             let always = matches!(op, Op::Jump | Op::JumpBack);
             let mut target = (pc as i32 + 1 + jump.sj()) as usize;
             // Jumps that go round in a circle have no last target.

@@ -1,6 +1,7 @@
 //! Loops. All test at the top, or at the bottom for `repeat` and `for`, and go back with one instruction that
 //! counts.
 
+use super::expr::Exp;
 use super::scope::Closing;
 use super::{Gen, Res};
 use crate::ast::{Block, ExprId, GenericFor, Locals, NumericFor};
@@ -50,8 +51,9 @@ impl Gen<'_> {
     pub(super) fn numeric_for(&mut self, statement: &NumericFor, line: u32) -> Res<()> {
         let &NumericFor { var, start, limit, step, do_line, body, end_line } = statement;
         let base = self.fs.free;
+        let mut exp = Exp::NIL;
         for id in [Some(start), Some(limit), step].into_iter().flatten() {
-            let mut exp = self.expr(id)?;
+            self.expr(id, &mut exp)?;
             self.place_next(&mut exp)?;
         }
         if step.is_none() {
@@ -65,7 +67,7 @@ impl Gen<'_> {
         }
         self.at(do_line);
         let prep = self.emit_wide(Op::ForPrep, base, 0, 0);
-        self.loop_body(Locals::between(var.index(), var.index() + 1), body)?;
+        self.loop_body(Locals::one(var), body)?;
         let back = self.fs.label();
         self.emit_wide(Op::ForLoop, base, 0, prep as i32 + 1 - (back as i32 + 1));
         self.fs.fix_line(line);
@@ -82,8 +84,9 @@ impl Gen<'_> {
         let &GenericFor { vars, exprs, do_line, body, end_line } = statement;
         let exprs = self.chunk.list(exprs);
         let base = self.fs.free;
-        let last = self.expr_list(exprs)?;
-        self.adjust(4, exprs.len(), last)?;
+        let mut last = Exp::NIL;
+        self.expr_list(exprs, &mut last)?;
+        self.adjust(4, exprs.len(), &mut last)?;
         self.enter_loop(true);
         self.enter_scope();
         for hidden in 0..4 {

@@ -35,15 +35,18 @@ mod operators;
 mod scope;
 mod stat;
 mod table;
+mod texts;
 
 use crate::Bounds;
-use crate::ast::{Attrib, Block, Chunk, ExprId, FuncId, Local, LocalId};
+use crate::ast::{Attrib, Block, ByLocal, Chunk, ExprId, FuncId, FunctionPlace, Local, LocalId};
 use crate::bytecode::Op;
 use crate::error::{SyntaxError, chunk_id};
-use crate::proto::{Proto, Text, UpvalueDesc, VarKind};
+use crate::proto::{Proto, UpvalueDesc, VarKind};
+use crate::text::{Shared, Text};
 use expr::Kind;
 use func::{FastMap, FuncState};
 use std::sync::Arc;
+use texts::Texts;
 
 /// The result of everything that may refuse the program; boxed, because it is in every frame of the
 /// recursion.
@@ -68,16 +71,20 @@ static NOTHING: Chunk = Chunk::EMPTY;
 
 impl Generator {
     /// For the chunk whose main function and `_ENV` the parser has just declared. `chunk_name` is the name as given to `load`, with its `=` or `@`; it becomes [`Proto::source`].
-    pub(crate) fn new(chunk: &Chunk, chunk_name: &[u8]) -> Generator {
+    pub(crate) fn new(chunk: &Chunk, names: &mut Vec<Shared>, chunk_name: &[u8]) -> Generator {
+        let mut texts = Texts::default();
+        texts.lend(names);
+        let naming = texts.begin();
         let mut generator = Gen {
             chunk,
             source: chunk_name.into(),
-            fs: FuncState::new(FuncId(0), true),
+            fs: FuncState::new(FuncId(0), true, naming),
             outer: Vec::new(),
             spare: Vec::new(),
-            hidden: b"(for state)"[..].into(),
-            constants: FastMap::default(),
-            registers: Vec::new(),
+            texts,
+            hidden: Shared::from(&b"(for state)"[..]),
+            constants: Default::default(),
+            registers: ByLocal::EMPTY,
             line: 1,
             spine: Vec::new(),
             bounds: Bounds::NONE,
@@ -89,7 +96,7 @@ impl Generator {
             limit: None,
         };
         generator.fs.upvalues.push(UpvalueDesc {
-            name: Some(generator.local_name(LocalId(0)).clone()),
+            name: Some(generator.local_name(LocalId(0))),
             in_stack: true,
             index: 0,
             kind: VarKind::Unassigned,
@@ -98,6 +105,7 @@ impl Generator {
         });
         generator.fs.upvalue_ids.insert(LocalId(0), 0);
         generator.function_start(FuncId(0)).expect("the main function has no parameters");
+        generator.texts.give_back(names);
         Generator(Some(generator.over(&NOTHING, Bounds::NONE)))
     }
 
@@ -105,11 +113,12 @@ impl Generator {
     pub(crate) fn statements(
         &mut self,
         chunk: &Chunk,
+        names: &mut Vec<Shared>,
         bounds: Bounds<'_>,
         block: Block,
     ) -> Result<(), Failure> {
-        self.with(chunk, bounds, |generator| {
-            generator.registers.resize(chunk.locals.len(), 0);
+        self.with(chunk, names, bounds, |generator| {
+            generator.registers.resize(&chunk.locals, 0);
             generator.notice_captures();
             generator.list_labels(block);
             generator.statements(block).map_err(|error| (error, generator.limit.take()))
@@ -121,21 +130,30 @@ impl Generator {
         let generator = self.0.as_mut().expect("nobody is at it");
         generator.before = generator.latest();
         generator.latest = None;
+        func::clear(&mut generator.constants[1]);
         generator.forgotten += count as u32;
     }
 
     /// The main function's prototype, when all statements have been generated.
-    pub(crate) fn finish(mut self, chunk: &Chunk) -> Arc<Proto> {
-        self.with(chunk, Bounds::NONE, |generator| {
+    pub(crate) fn finish(mut self, chunk: &Chunk, names: &mut Vec<Shared>) -> Arc<Proto> {
+        self.with(chunk, names, Bounds::NONE, |generator| {
             generator.notice_captures();
             generator.settle_upvalues();
             generator.function_end(FuncId(0))
         })
     }
 
-    fn with<R>(&mut self, chunk: &Chunk, bounds: Bounds<'_>, f: impl FnOnce(&mut Gen<'_>) -> R) -> R {
+    fn with<R>(
+        &mut self,
+        chunk: &Chunk,
+        names: &mut Vec<Shared>,
+        bounds: Bounds<'_>,
+        f: impl FnOnce(&mut Gen<'_>) -> R,
+    ) -> R {
         let mut generator = self.0.take().expect("nobody else is at it").over(chunk, bounds);
+        generator.texts.lend(names);
         let result = f(&mut generator);
+        generator.texts.give_back(names);
         self.0 = Some(generator.over(&NOTHING, Bounds::NONE));
         result
     }
@@ -160,12 +178,13 @@ struct Gen<'a> {
     outer: Vec<FuncState>,
     /// States of functions that are done, for their memory.
     spare: Vec<FuncState>,
+    texts: Texts,
     /// The name of loops' own variables.
-    hidden: Text,
-    /// Values of the locals that are compile-time constants, whatever their function.
-    constants: FastMap<LocalId, Kind>,
+    hidden: Shared,
+    /// Values of the locals that are compile-time constants, whatever their function; those that are forgotten with their portion by themselves.
+    constants: [FastMap<LocalId, Kind>; 2],
     /// Register of each local, valid once it has been declared.
-    registers: Vec<u8>,
+    registers: ByLocal<u8>,
     /// Line of the latest token the walk has passed; new instructions get it. Grows only.
     line: u32,
     /// Operators waiting for their left operand, innermost last; shared by all active `expr` calls.
@@ -188,7 +207,8 @@ struct Gen<'a> {
 /// A variable of the main function that a function directly in it holds.
 struct Capture {
     local: LocalId,
-    function: FuncId,
+    /// Where that stands.
+    place: FunctionPlace,
     /// Which of the main function's prototypes that is.
     proto: u32,
     /// Its upvalue.
@@ -208,6 +228,7 @@ impl Gen<'_> {
             fs: self.fs,
             outer: self.outer,
             spare: self.spare,
+            texts: self.texts,
             hidden: self.hidden,
             constants: self.constants,
             registers: self.registers,
@@ -227,31 +248,31 @@ impl Gen<'_> {
         self.latest.map_or(self.before, |latest| ExprId(self.forgotten + latest.0))
     }
 
-    /// What is known of the main function's variables now that the chunk has been read.
+    /// What is known of the main function's variables now that the chunk has been read. Functions for which that is what was known when they were
+    /// made are left alone: most have not been looked at for a long time.
     fn settle_upvalues(&mut self) {
-        let env = &self.chunk.locals[0];
-        self.fs.upvalues[0].kind = if env.assigned { VarKind::Mutable } else { VarKind::Unassigned };
-        self.fs.upvalues[0].assigned_line = env.decisive_line();
+        let env = &self.chunk.locals[LocalId(0)];
+        let kind = if env.assigned { VarKind::Mutable } else { VarKind::Unassigned };
+        let of_all = settle(&mut self.fs.upvalues[0], kind, env.decisive_line());
+        let mut outdated = vec![of_all; self.fs.protos.len()];
         for capture in std::mem::take(&mut self.captures) {
-            let kind = self.kind_of(capture.local, capture.function);
-            let proto = own(&mut self.fs.protos[capture.proto as usize]);
-            let upvalue = &mut proto.upvalues[capture.upvalue as usize];
-            upvalue.kind = kind;
-            upvalue.assigned_line = self.chunk.locals[capture.local.index()].decisive_line();
+            let kind = self.kind_of(capture.local, &capture.place);
+            let line = self.chunk.locals[capture.local].decisive_line();
+            let proto = capture.proto as usize;
+            let upvalues = &mut own(&mut self.fs.protos[proto]).upvalues;
+            outdated[proto] |= settle(&mut upvalues[capture.upvalue as usize], kind, line);
         }
-        for proto in &mut self.fs.protos {
+        for (proto, _) in self.fs.protos.iter_mut().zip(outdated).filter(|(_, outdated)| *outdated) {
             inherit(&self.fs.upvalues, proto);
         }
     }
 
-    /// What a local is to `function`, a function in the one that declares it, and all inside.
-    fn kind_of(&self, local: LocalId, function: FuncId) -> VarKind {
-        match &self.chunk.locals[local.index()] {
+    /// What a local is to the function at `place` in the one that declares it, and to all inside.
+    fn kind_of(&self, local: LocalId, place: &FunctionPlace) -> VarKind {
+        match &self.chunk.locals[local] {
             Local { attrib: Attrib::Close, .. } => VarKind::Close,
             Local { assigned: false, late: false, .. } => VarKind::Unassigned,
-            variable if variable.is_settled_before(&self.chunk.functions[function.index()]) => {
-                VarKind::Settled
-            }
+            variable if variable.is_settled_before(place) => VarKind::Settled,
             Local { late: true, .. } => VarKind::Late,
             _ => VarKind::Mutable,
         }
@@ -296,8 +317,8 @@ impl Gen<'_> {
     }
 
     /// The name of a local.
-    fn local_name(&self, local: LocalId) -> &Text {
-        &self.chunk.strings[self.chunk.locals[local.index()].name.index()]
+    fn local_name(&self, local: LocalId) -> Text {
+        self.texts.text(self.chunk.locals[local].name)
     }
 
     /// Generates a nested function; its index among the current function's prototypes.
@@ -312,18 +333,20 @@ impl Gen<'_> {
     #[inline(never)]
     fn open_function(&mut self, id: FuncId) {
         let is_vararg = self.chunk.functions[id.index()].is_vararg;
+        let naming = self.texts.begin();
         let inner = match self.spare.pop() {
             Some(mut spare) => {
-                spare.renew(id, is_vararg);
+                spare.renew(id, is_vararg, naming);
                 spare
             }
-            None => FuncState::new(id, is_vararg),
+            None => FuncState::new(id, is_vararg, naming),
         };
         self.outer.push(std::mem::replace(&mut self.fs, inner));
     }
 
     #[inline(never)]
     fn close_function(&mut self, proto: Arc<Proto>) -> u32 {
+        self.texts.end(self.fs.naming);
         let around = self.outer.pop().expect("a nested function has one around it");
         self.spare.push(std::mem::replace(&mut self.fs, around));
         self.fs.protos.push(proto);
@@ -370,14 +393,14 @@ impl Gen<'_> {
         }
         // Outwards to the first function that owns the local or has the upvalue already, then inwards adding
         // it.
-        let owner = self.chunk.locals[local.index()].function;
+        let owner = self.chunk.locals[local].function;
         let mut level = self.outer.len();
         let mut known = None;
         while level > 0 {
             level -= 1;
             let state = &self.outer[level];
             if state.func == owner {
-                known = Some((true, self.registers[local.index()]));
+                known = Some((true, self.registers[local]));
                 break;
             }
             if let Some(&index) = state.upvalue_ids.get(&local) {
@@ -386,22 +409,23 @@ impl Gen<'_> {
             }
         }
         let (mut in_stack, mut index) = known.expect("the parser resolves names to functions around");
-        let variable = &self.chunk.locals[local.index()];
+        let variable = &self.chunk.locals[local];
         // The function in the variable's own that this one is, or is in, may have been met before.
         let kind = if in_stack {
             let function = self.outer.get(level + 1).map_or(self.fs.func, |outer| outer.func);
-            self.kind_of(local, function)
+            self.kind_of(local, &self.chunk.functions[function.index()].place)
         } else {
             self.outer[level].upvalues[index as usize].kind
         };
         let (line, assigned_line) = (variable.line, variable.decisive_line());
         for inner in level + 1..=self.outer.len() {
-            let name = Some(self.local_name(local).clone());
+            let name = Some(self.local_name(local));
             let proto = self.outer[0].protos.len() as u32;
             let state = if inner == self.outer.len() { &mut self.fs } else { &mut self.outer[inner] };
             if inner == 1 && in_stack {
                 let upvalue = state.upvalues.len() as u8;
-                self.captures.push(Capture { local, function: state.func, proto, upvalue });
+                let place = self.chunk.functions[state.func.index()].place.clone();
+                self.captures.push(Capture { local, place, proto, upvalue });
             }
             if state.upvalues.len() >= MAX_UPVALUES {
                 let place = match self.chunk.functions[state.func.index()].line {
@@ -419,12 +443,19 @@ impl Gen<'_> {
     }
 }
 
+/// What an upvalue says about its variable is this; whether it was something else.
+fn settle(upvalue: &mut UpvalueDesc, kind: VarKind, assigned_line: u32) -> bool {
+    let before = (upvalue.kind, upvalue.assigned_line);
+    (upvalue.kind, upvalue.assigned_line) = (kind, assigned_line);
+    before != (kind, assigned_line)
+}
+
 /// What upvalues that are those of the function around say about them is what that says.
 fn inherit(around: &[UpvalueDesc], proto: &mut Arc<Proto>) {
     let proto = own(proto);
     for upvalue in proto.upvalues.iter_mut().filter(|upvalue| !upvalue.in_stack) {
         let same = &around[upvalue.index as usize];
-        (upvalue.kind, upvalue.assigned_line) = (same.kind, same.assigned_line);
+        settle(upvalue, same.kind, same.assigned_line);
     }
     for inner in &mut proto.protos {
         inherit(&proto.upvalues, inner);

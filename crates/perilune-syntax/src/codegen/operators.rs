@@ -41,17 +41,17 @@ fn order(op: BinOp) -> (Op, bool, Op, Op) {
 }
 
 impl Gen<'_> {
-    /// A unary operator on line `line`.
+    /// A unary operator on line `line`, applied to `exp`.
     #[inline(never)]
-    pub(super) fn unary(&mut self, op: UnOp, mut exp: Exp, line: u32) -> Res<Exp> {
-        self.discharge(&mut exp);
+    pub(super) fn unary(&mut self, op: UnOp, exp: &mut Exp, line: u32) -> Res<()> {
+        self.discharge(exp);
         let code = match op {
-            UnOp::Not => {
-                self.not(&mut exp)?;
-                return Ok(exp);
-            }
+            UnOp::Not => return self.not(exp),
             UnOp::Neg | UnOp::BNot if exp.is_numeral() => match fold::unary(op, exp.kind) {
-                Some(kind) => return Ok(Exp::new(kind)),
+                Some(kind) => {
+                    exp.kind = kind;
+                    return Ok(());
+                }
                 None if op == UnOp::Neg => Op::Unm,
                 None => Op::BNot,
             },
@@ -59,34 +59,39 @@ impl Gen<'_> {
             UnOp::BNot => Op::BNot,
             UnOp::Len => Op::Len,
         };
-        let register = self.place_any(&mut exp)?;
-        self.free(&exp);
+        let register = self.place_any(exp)?;
+        self.free(exp);
         let pc = self.emit(code, 0, register as u16, 0, 0);
         self.fs.fix_line(line);
-        Ok(Exp::new(Kind::Relocatable(pc as u32)))
+        *exp = Exp::new(Kind::Relocatable(pc as u32));
+        Ok(())
     }
 
-    /// A binary operator that is neither logical nor a concatenation.
+    /// A binary operator that is neither logical nor a concatenation, applied to `left`.
     #[inline(never)]
-    pub(super) fn binary(&mut self, op: BinOp, mut left: Exp, rhs: ExprId, line: u32) -> Res<Exp> {
+    pub(super) fn binary(&mut self, op: BinOp, left: &mut Exp, rhs: ExprId, line: u32) -> Res<()> {
         self.at(line);
-        self.discharge(&mut left);
-        self.prepare(op, &mut left)?;
-        let mut right = self.expr(rhs)?;
+        self.discharge(left);
+        self.prepare(op, left)?;
+        let mut right = Exp::NIL;
+        self.expr(rhs, &mut right)?;
         self.discharge(&mut right);
-        match op {
-            BinOp::Eq | BinOp::Ne => self.equality(op, left, right),
-            BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge => self.comparison(op, left, right),
+        let kind = match op {
+            BinOp::Eq | BinOp::Ne => self.equality(op, left, &mut right)?,
+            BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge => self.comparison(op, left, &mut right)?,
             _ => {
                 if left.is_numeral()
                     && right.is_numeral()
                     && let Some(kind) = fold::binary(op, left.kind, right.kind)
                 {
-                    return Ok(Exp::new(kind));
+                    kind
+                } else {
+                    self.arithmetic(op, left, &mut right, line)?
                 }
-                self.arithmetic(op, left, right, line)
             }
-        }
+        };
+        *left = Exp::new(kind);
+        Ok(())
     }
 
     /// Readies the left operand before the right one is walked.
@@ -102,7 +107,13 @@ impl Gen<'_> {
     }
 
     #[inline(never)]
-    fn arithmetic(&mut self, op: BinOp, mut left: Exp, mut right: Exp, line: u32) -> Res<Exp> {
+    fn arithmetic<'e>(
+        &mut self,
+        op: BinOp,
+        mut left: &'e mut Exp,
+        mut right: &'e mut Exp,
+        line: u32,
+    ) -> Res<Kind> {
         let (on_registers, with_constant) = arithmetic(op).expect("the others are dealt with");
         // A numeral on the left of a commutative operator changes sides.
         let swapped = match op {
@@ -132,7 +143,7 @@ impl Gen<'_> {
         let constant = match op {
             BinOp::BAnd | BinOp::BOr | BinOp::BXor if !matches!(right.kind, Kind::Integer(_)) => None,
             _ if !right.is_numeral() => None,
-            _ => with_constant.and_then(|op| Some((op, self.operand_constant(&right)?))),
+            _ => with_constant.and_then(|op| Some((op, self.operand_constant(right)?))),
         };
         if let Some((op, index)) = constant {
             return self.finish_arithmetic(op, left, right, index, swapped as u16, line);
@@ -140,89 +151,90 @@ impl Gen<'_> {
         if swapped {
             std::mem::swap(&mut left, &mut right);
         }
-        let register = self.place_any(&mut right)?;
+        let register = self.place_any(right)?;
         self.finish_arithmetic(on_registers, left, right, register as u16, 0, line)
     }
 
     fn finish_arithmetic(
         &mut self,
         op: Op,
-        mut left: Exp,
-        right: Exp,
+        left: &mut Exp,
+        right: &Exp,
         c: u16,
         d: u16,
         line: u32,
-    ) -> Res<Exp> {
-        let register = self.place_any(&mut left)?;
-        self.free_both(&left, &right);
+    ) -> Res<Kind> {
+        let register = self.place_any(left)?;
+        self.free_both(left, right);
         let pc = self.emit(op, 0, register as u16, c, d);
         self.fs.fix_line(line);
-        Ok(Exp::new(Kind::Relocatable(pc as u32)))
+        Ok(Kind::Relocatable(pc as u32))
     }
 
     #[inline(never)]
-    fn equality(&mut self, op: BinOp, mut left: Exp, mut right: Exp) -> Res<Exp> {
+    fn equality<'e>(&mut self, op: BinOp, mut left: &'e mut Exp, mut right: &'e mut Exp) -> Res<Kind> {
         if !matches!(left.kind, Kind::Register(_)) {
             std::mem::swap(&mut left, &mut right);
         }
-        let register = self.place_any(&mut left)?;
-        let (jump, b) = match (self.operand_constant(&right), op) {
+        let register = self.place_any(left)?;
+        let (jump, b) = match (self.operand_constant(right), op) {
             (Some(index), BinOp::Eq) => (Op::JumpEqK, index),
             (Some(index), _) => (Op::JumpNeK, index),
             (None, _) => {
-                let other = self.place_any(&mut right)? as u16;
+                let other = self.place_any(right)? as u16;
                 (if op == BinOp::Eq { Op::JumpEq } else { Op::JumpNe }, other)
             }
         };
-        self.free_both(&left, &right);
+        self.free_both(left, right);
         Ok(self.comparison_jump(jump, register, b))
     }
 
     #[inline(never)]
-    fn comparison(&mut self, op: BinOp, mut left: Exp, mut right: Exp) -> Res<Exp> {
+    fn comparison(&mut self, op: BinOp, left: &mut Exp, right: &mut Exp) -> Res<Kind> {
         let (on_registers, swap, constant_right, constant_left) = order(op);
         let (jump, a, b) = if right.is_numeral()
-            && let Some(index) = self.operand_constant(&right)
+            && let Some(index) = self.operand_constant(right)
         {
-            (constant_right, self.place_any(&mut left)?, index)
+            (constant_right, self.place_any(left)?, index)
         } else if left.is_numeral()
-            && let Some(index) = self.operand_constant(&left)
+            && let Some(index) = self.operand_constant(left)
         {
-            (constant_left, self.place_any(&mut right)?, index)
+            (constant_left, self.place_any(right)?, index)
         } else {
-            let a = self.place_any(&mut left)?;
-            let b = self.place_any(&mut right)?;
+            let a = self.place_any(left)?;
+            let b = self.place_any(right)?;
             if swap { (on_registers, b, a as u16) } else { (on_registers, a, b as u16) }
         };
-        self.free_both(&left, &right);
+        self.free_both(left, right);
         Ok(self.comparison_jump(jump, a, b))
     }
 
-    fn comparison_jump(&mut self, op: Op, a: u8, b: u16) -> Exp {
+    fn comparison_jump(&mut self, op: Op, a: u8, b: u16) -> Kind {
         let pc = self.fs.pc() as u32;
         self.emit_jump(op, a, b);
-        Exp::new(Kind::Jump(pc))
+        Kind::Jump(pc)
     }
 
     /// `left .. rhs`, with all of a chain's operands in one instruction.
     #[inline(never)]
-    pub(super) fn concat(&mut self, mut left: Exp, rhs: ExprId, line: u32) -> Res<Exp> {
+    pub(super) fn concat(&mut self, operand: &mut Exp, rhs: ExprId, line: u32) -> Res<()> {
         self.at(line);
         let chunk = self.chunk;
-        let base = self.place_next(&mut left)?;
+        let base = self.place_next(operand)?;
         let (mut rhs, mut line, mut count) = (rhs, line, 1);
         while let Expr::Binary { op: BinOp::Concat, lhs, rhs: next } = chunk.exprs[rhs.index()] {
-            let mut operand = self.expr(lhs)?;
+            self.expr(lhs, operand)?;
             line = chunk.lines[rhs.index()];
             self.at(line);
-            self.place_next(&mut operand)?;
+            self.place_next(operand)?;
             (rhs, count) = (next, count + 1);
         }
-        let mut operand = self.expr(rhs)?;
-        self.place_next(&mut operand)?;
+        self.expr(rhs, operand)?;
+        self.place_next(operand)?;
         self.emit(Op::Concat, base, count + 1, 0, 0);
         self.fs.fix_line(line);
         self.fs.free = base + 1;
-        Ok(Exp::new(Kind::Register(base)))
+        operand.kind = Kind::Register(base);
+        Ok(())
     }
 }

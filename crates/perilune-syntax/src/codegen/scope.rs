@@ -10,11 +10,12 @@
 //! no local.
 
 use super::Gen;
-use super::expr::Exp;
+use super::expr::Kind;
 use super::func::JumpList;
 use crate::ast::{Attrib, Block, LocalId, StatKind, StrId};
 use crate::bytecode::Op;
-use crate::proto::{LocalVar, Text};
+use crate::proto::LocalVar;
+use crate::text::Text;
 
 /// Whether leaving a variable's scope needs an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,7 +89,7 @@ impl Gen<'_> {
     /// Looks which locals in scope have been captured since they were declared.
     pub(super) fn notice_captures(&mut self) {
         for variable in &mut self.fs.active {
-            let captured = |local: LocalId| self.chunk.locals[local.index()].captured;
+            let captured = |local: LocalId| self.chunk.locals[local].captured;
             if variable.closing == Closing::Nothing && variable.local.is_some_and(captured) {
                 variable.closing = Closing::Upvalue;
             }
@@ -148,20 +149,20 @@ impl Gen<'_> {
     /// A declared local comes into scope, in the first register that no local has.
     #[inline(never)]
     pub(super) fn activate(&mut self, local: LocalId) {
-        let variable = &self.chunk.locals[local.index()];
-        self.registers[local.index()] = self.fs.active_registers;
+        let variable = &self.chunk.locals[local];
+        self.registers[local] = self.fs.active_registers;
         let closing = match (variable.attrib, variable.captured) {
             (Attrib::Close, _) => Closing::ToBeClosed,
             (_, true) => Closing::Upvalue,
             (_, false) => Closing::Nothing,
         };
-        let name = self.local_name(local).clone();
+        let name = self.local_name(local);
         self.activate_as(name, closing, Some(local));
     }
 
     /// A hidden variable of a loop comes into scope.
     pub(super) fn activate_hidden(&mut self, closing: Closing) {
-        self.activate_as(self.hidden.clone(), closing, None);
+        self.activate_as(self.hidden.text(), closing, None);
     }
 
     fn activate_as(&mut self, name: Text, closing: Closing, local: Option<LocalId>) {
@@ -174,8 +175,8 @@ impl Gen<'_> {
     }
 
     /// A compile-time constant comes into scope: it has a value and no register.
-    pub(super) fn activate_constant(&mut self, local: LocalId, value: Exp) {
-        self.constants.insert(local, value.kind);
+    pub(super) fn activate_constant(&mut self, local: LocalId, value: Kind) {
+        self.constants[usize::from(local.is_passing())].insert(local, value);
         let register = self.fs.active_registers;
         self.fs.active.push(ActiveVar { register, debug: None, closing: Closing::Nothing, local: None });
     }

@@ -1,6 +1,6 @@
 //! Statements and blocks.
 
-use super::expr::Kind;
+use super::expr::{Exp, Kind};
 use super::func::JumpList;
 use super::{Gen, Res};
 use crate::ast::{Arm, Block, ExprId, Stat, StatKind};
@@ -35,8 +35,9 @@ impl Gen<'_> {
             StatKind::LocalFunction { local, func } => self.local_function(local, func),
             StatKind::Function { target, func } => self.function_statement(target, func, stat.line),
             StatKind::Call(call) => {
-                let mut call = self.expr(call)?;
-                self.set_results(&mut call, Some(0))
+                let mut exp = Exp::NIL;
+                self.expr(call, &mut exp)?;
+                self.set_results(&mut exp, Some(0))
             }
             StatKind::Do { body, end_line } => {
                 self.block(body)?;
@@ -113,9 +114,11 @@ impl Gen<'_> {
     #[inline(never)]
     fn return_statement(&mut self, values: &[ExprId]) -> Res<()> {
         let mut first = self.fs.active_registers;
-        let count = match self.expr_list(values)? {
-            None => Some(0),
-            Some(mut last) if last.is_multiple() => {
+        let mut last = Exp::NIL;
+        self.expr_list(values, &mut last)?;
+        let count = match values.len() {
+            0 => Some(0),
+            _ if last.is_multiple() => {
                 self.set_results(&mut last, None)?;
                 if let Kind::Call(pc) = last.kind
                     && values.len() == 1
@@ -129,13 +132,13 @@ impl Gen<'_> {
                 }
                 None
             }
-            Some(mut last) if values.len() == 1 => {
+            1 => {
                 first = self.place_any(&mut last)?;
                 Some(1)
             }
-            Some(mut last) => {
+            count => {
                 self.place_next(&mut last)?;
-                Some(values.len() as u16)
+                Some(count as u16)
             }
         };
         match count {

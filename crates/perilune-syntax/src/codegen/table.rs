@@ -20,7 +20,7 @@ const MAX_TEMPLATE: usize = 64;
 impl Gen<'_> {
     /// A constructor whose closing brace is on `line`.
     #[inline(never)]
-    pub(super) fn table(&mut self, fields: &[Field], line: u32) -> Res<Exp> {
+    pub(super) fn table(&mut self, fields: &[Field], line: u32) -> Res<Kind> {
         let table = self.reserve(1)?;
         let pc = self.emit(Op::NewTable, table, 0, 0, 0);
         let ic = self.fs.new_ic();
@@ -28,6 +28,7 @@ impl Gen<'_> {
         let slots = template.map_or(0, |(_, slots)| slots);
         let (mut slot, mut stored, mut gathered) = (0, 0u32, 0u16);
         let mut open = false;
+        let mut exp = Exp::NIL;
         for (position, field) in fields.iter().enumerate() {
             self.step()?;
             match field {
@@ -37,19 +38,19 @@ impl Gen<'_> {
                         stored += gathered as u32;
                         gathered = 0;
                     }
-                    let mut value = self.expr(*value)?;
-                    if position + 1 == fields.len() && value.is_multiple() {
-                        self.set_results(&mut value, None)?;
+                    self.expr(*value, &mut exp)?;
+                    if position + 1 == fields.len() && exp.is_multiple() {
+                        self.set_results(&mut exp, None)?;
                         open = true;
                     } else {
-                        self.place_next(&mut value)?;
+                        self.place_next(&mut exp)?;
                         gathered += 1;
                     }
                 }
                 Field::Pair { value, .. } if slot < slots => {
                     let free = self.fs.free;
-                    let mut value = self.expr(*value)?;
-                    let value = self.operand(&mut value)?;
+                    self.expr(*value, &mut exp)?;
+                    let value = self.operand(&mut exp)?;
                     self.emit(Op::SetSlot, table, slot, value, ic);
                     self.fs.free = free;
                     slot += 1;
@@ -68,7 +69,7 @@ impl Gen<'_> {
         let b = template.map_or(0, |(index, _)| index + 1);
         let c = bytecode::table_sizes(items as usize, pairs - slots as usize);
         self.fs.code[pc] = Instr::abcd(Op::NewTable, table, b, c, ic);
-        Ok(Exp::new(Kind::Register(table)))
+        Ok(Kind::Register(table))
     }
 
     /// Stores `count` items (0: up to the top) after the first `stored`.
@@ -119,11 +120,12 @@ impl Gen<'_> {
     #[inline(never)]
     fn pair(&mut self, table: u8, key: ExprId, value: ExprId) -> Res<()> {
         let free = self.fs.free;
-        let mut key = self.expr(key)?;
-        self.settle(&mut key)?;
-        let target = self.index(Exp::new(Kind::Register(table)), key)?;
-        let value = self.expr(value)?;
-        self.store(target, value)?;
+        let (mut target, mut exp) = (Exp::new(Kind::Register(table)), Exp::NIL);
+        self.expr(key, &mut exp)?;
+        self.settle(&mut exp)?;
+        self.index(&mut target, &mut exp)?;
+        self.expr(value, &mut exp)?;
+        self.store(&target, &mut exp)?;
         self.fs.free = free;
         Ok(())
     }

@@ -368,8 +368,8 @@ impl Parser<'_> {
     #[inline(never)]
     fn open_function(&mut self, line: u32) {
         let id = FuncId(self.chunk.functions.len() as u32);
-        let (at, ways_back) = (self.scopes.tick(), self.scopes.ways_back());
-        self.chunk.functions.push(Function { line, at, ways_back, ..Function::default() });
+        let place = FunctionPlace { at: self.scopes.tick(), ways_back: self.scopes.ways_back() };
+        self.chunk.functions.push(Function { line, place, ..Function::default() });
         self.open.push(OpenFunction { id, is_vararg: false, line, local_count: 0, loops: 0 });
         self.enter_block();
     }
@@ -378,7 +378,7 @@ impl Parser<'_> {
     #[inline(never)]
     fn parameters(&mut self, is_method: bool) -> Result<()> {
         self.expect_char(b'(')?;
-        let first = self.chunk.locals.len();
+        let first = self.next_local();
         if is_method {
             let name = self.lexer.strings.intern(b"self");
             self.declare(name, self.last_line)?;
@@ -402,7 +402,7 @@ impl Parser<'_> {
                 }
             }
         }
-        let params = Locals::between(first, self.chunk.locals.len());
+        let params = Locals::between(first, self.next_local());
         self.activate(params);
         let OpenFunction { id, is_vararg, .. } = *self.function();
         let function = &mut self.chunk.functions[id.index()];

@@ -65,8 +65,7 @@ pub(crate) fn compile<'s>(
     match parser.whole() {
         Ok(()) => {
             let generator = parser.generator.take().expect("it is there from the beginning");
-            std::mem::swap(&mut parser.chunk.strings, parser.lexer.strings.strings_mut());
-            Ok(generator.finish(&parser.chunk))
+            Ok(generator.finish(&parser.chunk, parser.lexer.strings.strings_mut()))
         }
         Err(error) => match parser.limit.take() {
             Some(Limit { message, at, used }) => {
@@ -178,7 +177,6 @@ impl<'s> Parser<'s> {
             lines: with_room(nodes),
             lists: with_room(nodes),
             fields: with_room(nodes / 4),
-            locals: with_room(lexer.available() / BYTES_PER_NODE / 8),
             ..Chunk::default()
         };
         let mut parser = Parser {
@@ -205,19 +203,22 @@ impl<'s> Parser<'s> {
 
     /// The main function begins, and its `_ENV` is in scope.
     fn begin(&mut self) {
-        self.chunk.locals.push(Local {
-            name: self.env,
-            attrib: Attrib::Regular,
-            function: FuncId(u32::MAX),
-            captured: false,
-            assigned: false,
-            late: false,
-            line: 0,
-            bare: None,
-            since: 0,
-            last_assigned: (0, 0),
-            assigned_inside: 0,
-        });
+        self.chunk.locals.push(
+            false,
+            Local {
+                name: self.env,
+                attrib: Attrib::Regular,
+                function: FuncId(u32::MAX),
+                captured: false,
+                assigned: false,
+                late: false,
+                line: 0,
+                bare: None,
+                since: 0,
+                last_assigned: (0, 0),
+                assigned_inside: 0,
+            },
+        );
         self.scopes.activate(self.env, LocalId(0));
         self.chunk.functions.push(Function { is_vararg: true, ..Function::default() });
         self.open.push(OpenFunction { id: FuncId(0), is_vararg: true, line: 0, local_count: 0, loops: 0 });
@@ -225,9 +226,7 @@ impl<'s> Parser<'s> {
 
     /// What is parsed becomes code of a chunk with this name.
     fn make_code(&mut self, chunk_name: &[u8]) {
-        std::mem::swap(&mut self.chunk.strings, self.lexer.strings.strings_mut());
-        self.generator = Some(Generator::new(&self.chunk, chunk_name));
-        std::mem::swap(&mut self.chunk.strings, self.lexer.strings.strings_mut());
+        self.generator = Some(Generator::new(&self.chunk, self.lexer.strings.strings_mut(), chunk_name));
     }
 
     /// All of the source.
@@ -278,9 +277,8 @@ impl<'s> Parser<'s> {
         let block = self.take_block(base);
         let Some(generator) = &mut self.generator else { return Ok(()) };
         let bounds = self.lexer.bounds;
-        std::mem::swap(&mut self.chunk.strings, self.lexer.strings.strings_mut());
-        let result = generator.statements(&self.chunk, bounds, block);
-        std::mem::swap(&mut self.chunk.strings, self.lexer.strings.strings_mut());
+        let names = self.lexer.strings.strings_mut();
+        let result = generator.statements(&self.chunk, names, bounds, block);
         generator.forget_nodes(self.chunk.exprs.len());
         self.chunk.clear_nodes();
         result.map_err(|(error, limit)| {

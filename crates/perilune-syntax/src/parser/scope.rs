@@ -158,23 +158,36 @@ impl Parser<'_> {
     #[inline(never)]
     pub(super) fn declare(&mut self, name: StrId, line: u32) -> Result<LocalId> {
         self.reserve_locals(1)?;
-        let id = LocalId(self.chunk.locals.len() as u32);
+        let (id, passing) = (self.next_local(), self.locals_pass());
         let function = self.function().id;
         let since = self.scopes.tick();
-        self.chunk.locals.push(Local {
-            name,
-            attrib: Attrib::Regular,
-            function,
-            captured: false,
-            assigned: false,
-            late: false,
-            line,
-            bare: None,
-            since,
-            last_assigned: (0, 0),
-            assigned_inside: 0,
-        });
+        self.chunk.locals.push(
+            passing,
+            Local {
+                name,
+                attrib: Attrib::Regular,
+                function,
+                captured: false,
+                assigned: false,
+                late: false,
+                line,
+                bare: None,
+                since,
+                last_assigned: (0, 0),
+                assigned_inside: 0,
+            },
+        );
         Ok(id)
+    }
+
+    /// Whether the variables of the current function can be forgotten before the chunk ends.
+    fn locals_pass(&self) -> bool {
+        self.generator.is_some() && self.open.len() > 1
+    }
+
+    /// The id that the next variable of the current function will have.
+    pub(super) fn next_local(&self) -> LocalId {
+        self.chunk.locals.next(self.locals_pass())
     }
 
     /// Where an assignment here would stand.
@@ -188,7 +201,7 @@ impl Parser<'_> {
     pub(super) fn note_assignment(&mut self, id: LocalId, line: u32) {
         let place = self.place();
         let now = self.scopes.tick();
-        let local = &mut self.chunk.locals[id.index()];
+        let local = &mut self.chunk.locals[id];
         if local.function == place.function {
             local.last_assigned = (now, line);
         } else if local.assigned_inside == 0 {
@@ -208,7 +221,7 @@ impl Parser<'_> {
     /// The values of an assignment to a local have been read: it happens after whatever stands in them.
     pub(super) fn values_come_first(&mut self, id: LocalId) {
         let (function, now) = (self.function().id, self.scopes.tick());
-        let local = &mut self.chunk.locals[id.index()];
+        let local = &mut self.chunk.locals[id];
         if local.function == function {
             local.last_assigned.0 = now;
         }
@@ -218,7 +231,7 @@ impl Parser<'_> {
     #[inline(never)]
     pub(super) fn activate(&mut self, locals: Locals) {
         for local in locals.iter() {
-            self.scopes.activate(self.chunk.locals[local.index()].name, local);
+            self.scopes.activate(self.chunk.locals[local].name, local);
         }
     }
 
@@ -241,7 +254,7 @@ impl Parser<'_> {
     /// The current function refers to a local.
     fn note_use(&mut self, id: LocalId) {
         let function = self.function().id;
-        let local = &mut self.chunk.locals[id.index()];
+        let local = &mut self.chunk.locals[id];
         local.captured |= local.function != function;
     }
 

@@ -23,7 +23,7 @@ impl Parser<'_> {
         self.function().loops += 1;
         self.scopes.way_back();
         for var in vars.iter() {
-            self.chunk.locals[var.index()].since = self.scopes.tick();
+            self.chunk.locals[var].since = self.scopes.tick();
         }
         let body = self.block()?;
         self.scopes.no_way_back();
@@ -119,7 +119,7 @@ impl Parser<'_> {
         self.scopes.way_back();
         let cond = self.expr()?;
         self.expect_word(Word::Do)?;
-        let body = self.loop_body(Locals::between(0, 0))?;
+        let body = self.loop_body(Locals::default())?;
         self.scopes.no_way_back();
         let end_line = self.close_word(Word::While, line)?;
         self.push_with_block(body, line, move |body| StatKind::While { cond, body, end_line });
@@ -205,7 +205,7 @@ impl Parser<'_> {
         let step = if self.accept_char(b',')? { Some(self.expr()?) } else { None };
         self.expect_word(Word::Do)?;
         let do_line = self.last_line;
-        let vars = Locals::between(var.index(), var.index() + 1);
+        let vars = Locals::one(var);
         self.activate(vars);
         let body = self.loop_body(vars)?;
         let end_line = self.close_word(Word::For, line)?;
@@ -241,12 +241,12 @@ impl Parser<'_> {
         let first_line = self.last_line;
         // The iterator, the state, the control value and the closing value live in variables of their own.
         self.reserve_locals(4)?;
-        let start = self.declare(first, first_line)?.index();
+        let start = self.declare(first, first_line)?;
         while self.accept_char(b',')? {
             let name = self.expect_name()?;
             self.declare(name, self.last_line)?;
         }
-        let vars = Locals::between(start, self.chunk.locals.len());
+        let vars = Locals::between(start, self.next_local());
         self.expect_word(Word::In)?;
         Ok(vars)
     }
@@ -286,7 +286,7 @@ impl Parser<'_> {
     fn local_function(&mut self, line: u32) -> Result<()> {
         let name = self.expect_name()?;
         let local = self.declare(name, self.last_line)?;
-        self.activate(Locals::between(local.index(), local.index() + 1));
+        self.activate(Locals::one(local));
         let func = self.body(false, self.lexer.line())?;
         self.push_made(line, move || StatKind::LocalFunction { local, func });
         Ok(())
@@ -311,14 +311,14 @@ impl Parser<'_> {
     fn mark_bare(&mut self, locals: Locals) {
         let place = self.place();
         for local in locals.iter() {
-            self.chunk.locals[local.index()].bare = Some(place);
+            self.chunk.locals[local].bare = Some(place);
         }
     }
 
     /// The names of a `local` statement with their attributes, not yet in scope.
     #[inline(never)]
     fn local_names(&mut self) -> Result<Locals> {
-        let first = self.chunk.locals.len();
+        let first = self.next_local();
         let mut closes = false;
         loop {
             let name = self.expect_name()?;
@@ -330,9 +330,9 @@ impl Parser<'_> {
                 }
                 closes = true;
             }
-            self.chunk.locals[local.index()].attrib = attrib;
+            self.chunk.locals[local].attrib = attrib;
             if !self.accept_char(b',')? {
-                return Ok(Locals::between(first, self.chunk.locals.len()));
+                return Ok(Locals::between(first, self.next_local()));
             }
         }
     }
@@ -466,7 +466,7 @@ impl Parser<'_> {
             Expr::Global { .. } | Expr::Index { .. } | Expr::Dot { .. } => Ok(()),
             Expr::Local(id) => {
                 self.note_assignment(id, self.chunk.lines[target.index()]);
-                let local = &self.chunk.locals[id.index()];
+                let local = &self.chunk.locals[id];
                 if local.attrib == Attrib::Regular {
                     return Ok(());
                 }

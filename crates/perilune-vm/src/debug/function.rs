@@ -61,7 +61,7 @@ impl Vm {
         let proto = f.lua_proto()?;
         // The first instruction of a vararg function stands on the line of its header, which is not a line of its code.
         let first = proto.is_vararg as usize;
-        Some(proto.lines.get(first..).unwrap_or_default().to_vec())
+        Some(proto.lines.iter().skip(first).collect())
     }
 
     /// Name of parameter `n` (from 1) of `f`; `None` if it has none such, or no name is known.

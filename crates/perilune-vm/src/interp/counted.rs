@@ -102,7 +102,7 @@ pub fn lines_executed() -> Executed {
 fn add_lines(proto: &Proto, counts: Option<&[u64]>, executed: &mut Executed) {
     let Some(file) = proto.source.strip_prefix(b"@") else { return };
     let lines = executed.entry(file.to_vec()).or_default();
-    for (at, &line) in proto.lines.iter().enumerate() {
+    for (at, line) in proto.lines.iter().enumerate() {
         let is_end = at + 1 == proto.code.len() && proto.code[at].op() == Some(Op::Return0);
         if !is_end {
             let count = counts.map_or(0, |counts| counts[at]);

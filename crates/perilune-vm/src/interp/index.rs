@@ -484,8 +484,13 @@ op!(
     /// SETINDEX of a table by an integer that is not among its first elements: over a value in the hash part.
     #[inline(never)] int_setindex(vm, base, pc, k, i, tab) {
     let t = (*base.add(i.a() as usize)).payload() as *mut Table;
-    let n = (*t).find_int((*base.add(i.b() as usize)).int_bits());
-    if !n.is_null() && (*n).is_live() {
+    let key = (*base.add(i.b() as usize)).int_bits();
+    let n = (*t).find_int(key);
+    if n.is_null() {
+        if (*t).metatable.is_null() && (key as u64).wrapping_sub(1) > (*t).array_cap as u64 {
+            tail!(new_setindex, vm, base, pc, k, i, tab)
+        }
+    } else if (*n).is_live() {
         let val = rk(base, k, i.c());
         if (*val).tag() < Tag::STRING && !(*t).minds_stores() {
             (*n).set_value(*val);
@@ -493,6 +498,18 @@ op!(
         }
     }
     tail!(full_setindex, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// SETINDEX of a table without metatable by an integer that it has been found not to have, and that its array part does not grow by.
+    #[inline(never)] new_setindex(vm, base, pc, k, i, tab) {
+    let t: Gc<Table> = (*base.add(i.a() as usize)).gc();
+    save!(vm, base, pc);
+    (*vm).lua.top = frame_ceiling(base);
+    if let Err(e) = (*vm).add_int(t, (*base.add(i.b() as usize)).int_bits(), *rk(base, k, i.c())) {
+        flow!(vm, Err(e))
+    }
+    next_gc!(vm, base, pc, k, i, tab)
 });
 
 op!(
