@@ -1,7 +1,8 @@
 //! Addresses as programs write them: `"host:port"`, `"[::1]:80"`, `"*:80"`, `"unix:/path"`, `"unix:@name"` (Linux's names that are no files).
 
 use perilune_vm::{LuaResult, Value, Vm};
-use rustix::net::{SocketAddrAny, SocketAddrUnix};
+use rustix::fd::OwnedFd;
+use rustix::net::{SocketAddrAny, SocketAddrUnix, sockopt};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Where to.
@@ -147,6 +148,16 @@ pub fn text(address: Option<SocketAddrAny>) -> String {
             _ => "unix:".into(),
         },
         Err(_) => "?".into(),
+    }
+}
+
+/// Has a socket that is about to listen at this address, or to connect to it, send when it can, if it is the loopback interface's. BBR would spread what goes over the time by a timer, for the sake of queues on the way; here there is no way, and
+/// the timer is most of what a large message costs. A connection that has begun with BBR keeps the timer. What cannot be set is done without.
+pub fn unpace(fd: &OwnedFd, address: &SocketAddr) {
+    if plain(*address).ip().is_loopback()
+        && sockopt::tcp_congestion(fd).is_ok_and(|name| name.starts_with("bbr"))
+    {
+        let _ = sockopt::set_tcp_congestion(fd, "reno");
     }
 }
 

@@ -52,8 +52,10 @@
 //! | `address.rs`, `failure.rs`, `options.rs` | addresses, failures, tables of options in the words of programs |
 
 mod address;
+mod beneath;
 mod buffer;
 mod cases;
+mod conduit;
 mod connection;
 mod descriptors;
 mod dial;
@@ -108,9 +110,10 @@ pub use tty::restore_terminal;
 
 /// For rooms above this one that make natives on connections: protocols.
 pub mod protocol {
+    pub use crate::beneath::open as open_beneath;
     pub use crate::connection::{CONNECTION, Step, Stop, read, results, write};
     pub use crate::failure::Failure;
-    pub use crate::file::{File, metadata, open_beneath};
+    pub use crate::file::File;
     pub use crate::seen::{is_on as is_seen, request_begins, request_ends, request_handled};
     pub use crate::serve::SPREAD;
     pub use crate::stream::{End, Input, More, Stream};

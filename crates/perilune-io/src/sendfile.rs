@@ -176,10 +176,7 @@ fn send(
         } else {
             // An end of the output is told by the first look, as for a write.
             stream.may_write(&mut output)?;
-            match stream.flush(&mut output)? {
-                false => None,
-                true => stream.send_file(&mut output, fd, at, length as usize)?,
-            }
+            stream.send_file(&mut output, fd, at, length as usize)?
         };
         match sent {
             Some(0) => return Ok(progress.done),
