@@ -314,3 +314,43 @@ fn recorded_scripts_are_the_same_with_slow_files() {
     let failures = on_all_cores(&scripts, |script| script.run(&binary, SLOW));
     assert!(failures.is_empty(), "{} of {} failed\n\n{}", failures.len(), scripts.len(), failures.join("\n"));
 }
+
+/// The same of `perilune.fs`: whoever was ready before has its turn before the disk has answered.
+#[test]
+fn files_of_fs_park_too_where_the_disk_is_slow_and_do_the_same_where_it_is_not() {
+    let source = r#"
+local fs = require "perilune.fs"
+local f <close> = assert(fs.open("file", "w+"))
+local function check(what, expected, op)
+  local turns, result = {}, nil
+  pl.scope(function(s)
+    s:spawn(function() turns[1] = "asks" result = op() turns[#turns + 1] = "has it" end)
+    s:spawn(function() turns[#turns + 1] = "other" end)
+  end)
+  turns = table.concat(turns, ", ")
+  if slow then assert(turns == "asks, other, has it", what .. ": " .. turns) end
+  assert(result == expected, what .. ": " .. tostring(result))
+end
+check("write", true, function() return f:write("one ", "two") end)
+check("write_at", true, function() return f:write_at(0, "O") end)
+check("write at the position", true, function() return f:write "!" end)
+check("read_at", "One two!", function() return f:read_at(0, 100) end)
+check("part", "two", function() return f:read_at(4, 3) end)
+check("end", nil, function() return f:read_at(100, 1) end)
+check("append", true, function() return fs.write("file", "more", { append = true }) end)
+check("append to a new one", true, function() return fs.write("new", "x", { append = true }) end)
+check("append to it", true, function() return fs.write("new", "y", { append = true }) end)
+check("append nothing", true, function() return fs.write("new", "", { append = true }) end)
+check("read", "One two!more", function() return fs.read "file" end)
+check("read the other", "xy", function() return fs.read "new" end)
+check("missing", nil, function() return fs.read "missing" end)
+check("replace", true, function() return fs.write("new", "z") end)
+check("it is replaced", "z", function() return fs.read "new" end)
+f:seek "set"
+check("read on", "One two!more", function() return f:read_all() end)
+print "done"
+"#;
+    let source = |slow: bool| format!("local slow = {slow}\n{BUSY}{source}");
+    assert_eq!(run(&Folder::new(), "1", &source(true)), "done\n");
+    assert_eq!(run(&Folder::new(), "", &source(false)), "done\n");
+}

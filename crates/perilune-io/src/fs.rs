@@ -2,7 +2,7 @@
 //!
 //! The system has no way to be told when a file can be opened, renamed or read: such calls block until the disk has answered. Where others can use the domain they are made by helper threads
 //! of their own (`helpers.rs`), [`FILES`] at most; elsewhere at once, as a helper costs 50 us. What needs no disk is not handed over: reading a file whose name and contents the system has in
-//! memory is tried first, with calls that fail instead of blocking (`RESOLVE_CACHED`, `RWF_NOWAIT`).
+//! memory is tried first, with calls that fail instead of blocking (`RESOLVE_CACHED`, `RWF_NOWAIT`), and writes are made at once while the device has been quick (`pace.rs` of the standard library).
 //!
 //! An operation that is cancelled before a helper has begun with it does not happen; one that has begun comes to its end, and nobody hears of it.
 

@@ -37,7 +37,8 @@
 //! | `serve.rs`, `serve.lua` | `l:serve`; a listener that several domains serve |
 //! | `helpers.rs`, `resolve.rs`, `fs.rs` | threads for calls that block: names, `perilune.fs` |
 //! | `watch.rs` | `fs.watch` |
-//! | `file.rs`, `sendfile.rs` | files that are open: `fs.open`, `c:send_file` |
+//! | `file.rs`, `beneath.rs` | files that are open: `fs.open`; files below a folder |
+//! | `sendfile.rs`, `stream/files.rs`, `conduit.rs` | `c:send_file` |
 //! | `service.rs` | what a supervisor gives and hears: `net.inherited`, `net.notify` |
 //! | `signal.rs` | `perilune.signal`: signals as messages |
 //! | `tty.rs` | `perilune.tty`: terminals |

@@ -1,4 +1,4 @@
-//! `c:send_file(file [, offset [, n]])`: a file's bytes to a connection, from the system's memory to the socket without passing through the program (`sendfile`).
+//! `c:send_file(file [, offset [, n]])`: a file's bytes to a connection, from the system's memory to the socket without passing through the program (`stream/files.rs`).
 //!
 //! What was written before goes first. A connection with a TLS session, and one that is no socket, gets the bytes by way of its buffer, as a write would.
 //!

@@ -157,7 +157,7 @@ pub struct Output {
     failed: Option<Broken>,
     /// The poller tells when there is room.
     is_told_of_room: bool,
-    /// `MSG_MORE`, while a piece of a file is sure to follow.
+    /// `MSG_MORE`, while more is sure to follow.
     more: SendFlags,
     /// The system has taken a large piece of a file at once lately.
     takes_pieces: bool,
@@ -492,7 +492,10 @@ impl Stream {
     pub fn take(&self, output: &mut Output, bytes: &[u8]) {
         let mut bytes = bytes;
         if bytes.len() >= DIRECT {
+            // What is there goes in one packet with the first of them.
+            output.more = self.what_goes_on();
             self.write_out(output);
+            output.more = SendFlags::empty();
             if output.is_all_gone() && output.failed.is_none() {
                 bytes = &bytes[self.send_some(output, bytes)..];
             }
@@ -521,6 +524,11 @@ impl Stream {
         } else {
             rustix::net::send(fd, bytes, SendFlags::NOSIGNAL | more)
         }
+    }
+
+    /// What is said to the system when more is sure to follow.
+    fn what_goes_on(&self) -> SendFlags {
+        if self.is_tcp && self.tls.get().is_none() { SendFlags::MORE } else { SendFlags::empty() }
     }
 
     /// Sends what the system takes at once; how much that was.

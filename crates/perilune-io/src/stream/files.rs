@@ -27,8 +27,8 @@ impl Stream {
     ) -> Result<Option<usize>, Failure> {
         // What was written goes with the first bytes of the file in one packet.
         let has_some = !output.is_all_gone();
-        if has_some && self.is_tcp {
-            output.more = SendFlags::MORE;
+        if has_some {
+            output.more = self.what_goes_on();
         }
         let gone = self.flush(output);
         let more = std::mem::replace(&mut output.more, SendFlags::empty());
