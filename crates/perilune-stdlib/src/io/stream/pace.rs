@@ -43,6 +43,12 @@ fn nanos(at: Instant) -> u64 {
     at.saturating_duration_since(*EPOCH).as_nanos() as u64
 }
 
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace::new()
+    }
+}
+
 impl Pace {
     /// Of a device that nobody knows.
     pub const fn new() -> Pace {
