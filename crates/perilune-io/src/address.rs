@@ -208,6 +208,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_the_loopback_interface_is_spared_a_timer() {
+        use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+        for (address, is_loopback) in [
+            ("127.0.0.1:80", true),
+            ("127.8.8.8:80", true),
+            ("[::1]:80", true),
+            ("[::ffff:127.0.0.1]:80", true),
+            ("192.0.2.1:80", false),
+            ("0.0.0.0:80", false),
+            ("[::]:80", false),
+        ] {
+            let address: SocketAddr = address.parse().expect("an address");
+            let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+            let Ok(fd) = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None) else {
+                continue; // no IPv6 here
+            };
+            // Where there is no BBR, what there is stays.
+            let _ = sockopt::set_tcp_congestion(&fd, "bbr");
+            let before = sockopt::tcp_congestion(&fd).expect("a name");
+            unpace(&fd, &address);
+            let now = sockopt::tcp_congestion(&fd).expect("a name");
+            let expected = if is_loopback && before == "bbr" { "reno" } else { &before };
+            assert_eq!(now, expected, "{address}");
+        }
+    }
+
+    #[test]
     fn addresses_are_read() {
         let ip = |text: &str| Ok(Target::Ip(text.parse().unwrap()));
         assert_eq!(parse(b"127.0.0.1:80"), ip("127.0.0.1:80"));
