@@ -9,6 +9,14 @@ local function left()
   return f:read("n")
 end
 
+-- A command that waits until it is told to go on, and what tells it so.
+local gate = os.tmpname()
+local function after_gate(before, behind)
+  os.remove(gate)
+  return ("%s; until test -e %s; do sleep 0.01; done; %s"):format(before, gate, behind)
+end
+local function open_gate() io.open(gate, "w"):close() end
+
 -- Formats whose bytes come late, in one operation.
 pl.scope(function(s)
   for i = 1, 3 do
@@ -23,10 +31,10 @@ pl.scope(function(s)
   end
   local order = {}
   s:spawn(function()
-    for line in io.popen("for i in 1 2 3; do sleep 0.03; echo $i; done"):lines() do order[#order + 1] = line end
+    for line in io.popen(after_gate("true", "for i in 1 2 3; do sleep 0.03; echo $i; done")):lines() do order[#order + 1] = line end
     print(table.concat(order, " "))
   end)
-  s:spawn(function() order[#order + 1] = "meanwhile" end)
+  s:spawn(function() order[#order + 1] = "meanwhile" open_gate() end)
   s:spawn(function()
     for a, b in io.popen("sleep 0.02; echo '1 2'; echo '3 4'"):lines("n", "n") do assert(a + 1 == b) end
   end)
@@ -76,13 +84,14 @@ do
   } do
     print(pl.timeout(0.03, f))
   end
-  print(pl.now() - start < 10)
+  print(pl.now() - start < 19)
 end
 
 -- What a cancelled read has not handed out is there for the next one.
 do
-  local f = io.popen("printf 'half'; sleep 0.2; echo ' whole'; echo more")
+  local f = io.popen(after_gate("printf 'half'", "echo ' whole'; echo more"))
   print(pl.timeout(0.1, f.read, f, "l"))
+  open_gate()
   pl.scope(function(s) s:spawn(function() print(f:read("l", "l")) end) end)
   print(f:close())
 end
@@ -107,10 +116,12 @@ end
 
 -- Closed by another fiber.
 pl.scope(function(s)
-  local f = io.popen("sleep 0.2")
+  local f = io.popen(after_gate("true", "true"))
   local one = s:spawn(function() return f:read() end)
   local other = s:spawn(function() return pcall(f:lines()) end)
   pl.sleep(0.02)
+  -- Its turn comes when closing waits for the end of the command.
+  s:spawn(open_gate)
   print(f:close())
   print(one:await())
   print(other:await())
@@ -161,3 +172,4 @@ do
   end)
   print(done, most < 30 or most, left() <= before + 3 or left() - before)
 end
+os.remove(gate)

@@ -155,6 +155,41 @@ do -- a peer that does not read, and one that is gone
   print(pcall(c.send_file, c, "big.txt"))
 end
 
+print "-- large pieces, to peers that take them at once and to one that takes its time, with text before and behind"
+do
+  local numbers = {}
+  for n = 1, (3 << 20) // 8 do numbers[n] = ("%07x\n"):format(n) end
+  local large = table.concat(numbers)
+  fs.write("large", large)
+  local file <close> = fs.open "large"
+  for _, piece in ipairs { 65536, 700000, #large } do
+    local c, s = pair()
+    local right, wrong = 0, 0
+    pl.scope(function(scope)
+      scope:spawn(function()
+        for round = 1, 6 do
+          if s:read_exact(8) ~= ("head %d\n "):format(round) then wrong = wrong + 1 end
+          local got = {}
+          local left = #large
+          while left > 0 do
+            got[#got + 1] = s:read(math.min(left, 100000))
+            left = left - #got[#got]
+            if round % 3 == 0 then pl.sleep(0.0005) end
+          end
+          if table.concat(got) == large then right = right + 1 else wrong = wrong + 1 end
+        end
+        print(piece, right, wrong, s:read_all())
+      end)
+      for round = 1, 6 do
+        c:write(("head %d\n "):format(round))
+        local at = 0
+        while at < #large do at = at + c:send_file(file, at, math.min(piece, #large - at)) end
+      end
+      c:close()
+    end)
+  end
+end
+
 print "-- parts of files"
 print(fs.read("big.txt", { offset = 2, length = 5 }) == text:sub(3, 7), fs.read("big.txt", { offset = #text }), fs.read("big.txt", { length = 3 }) == "1\n2")
 print(fs.read("big.txt", { offset = #text - 2 }) == text:sub(-2), select(3, fs.read("big.txt", { offset = 1, limit = 10 })))

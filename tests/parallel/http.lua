@@ -165,7 +165,7 @@ end)
 
 -- Waits until a server has so many connections.
 local function until_connections(l, n)
-  local ends = pl.now() + 20
+  local ends = pl.now() + 200
   while l:info().connections ~= n and pl.now() < ends do pl.sleep(0.005) end
   return l:info().connections
 end

@@ -55,7 +55,7 @@ do
   local feeder = pl.after(0, function()
     for _ = 1, 6 do c:send "x" pl.sleep(0.03) end
   end)
-  s:settimeout(0.2)                    -- between bytes
+  s:settimeout(10)                     -- between bytes
   print(s:receive(6))
   feeder = pl.after(0, function()
     for _ = 1, 6 do c:send "y" pl.sleep(0.03) end

@@ -141,7 +141,7 @@ do
   end
   print("zombies", zombies)
   collectgarbage()
-  local ends = pl.now() + 10
+  local ends = pl.now() + 100
   while descriptors() > before and pl.now() < ends do collectgarbage() pl.sleep(0.01) end
   print("descriptors left", descriptors() - before <= 0 or descriptors() - before)
 end

@@ -23,8 +23,8 @@ pub const SUMMARY: &str = "CPU time per request of servers on perilune, Go and N
 pub const USAGE: &str =
     "[--rounds N] [--seconds S] [--connections N] [--only CASE] [--bin PATH] [--profile P]";
 
-/// The file of the case `static`.
-const FILE_SIZE: usize = 1 << 20;
+/// The files of the cases `static`.
+const FILES: [(&str, usize); 2] = [("file.bin", 1 << 20), ("small.bin", 16 << 10)];
 /// No answer takes longer, unless something is wrong.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -55,6 +55,11 @@ fn cases() -> Vec<Case> {
             name: "static 1 MiB",
             port: 0,
             request: format!("GET /static/file.bin HTTP/1.1\r\n{head}\r\n"),
+        },
+        Case {
+            name: "static 16 KiB",
+            port: 0,
+            request: format!("GET /static/small.bin HTTP/1.1\r\n{head}\r\n"),
         },
         Case { name: "line echo", port: 1, request: format!("{}\n", "x".repeat(63)) },
     ]
@@ -269,7 +274,9 @@ pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {
     };
     let work = chore::target_dir().join("io");
     std::fs::create_dir_all(&work)?;
-    std::fs::write(work.join("file.bin"), vec![7; FILE_SIZE])?;
+    for (name, size) in FILES {
+        std::fs::write(work.join(name), vec![7; size])?;
+    }
     let peers = peers(&bin.canonicalize()?, &work.canonicalize()?)?;
     println!(
         "load of the machine: {}; {connections} connections, {rounds} rounds of {seconds} s",

@@ -152,8 +152,9 @@ fn programs_without_domains_and_busy_ones_answer() {
 
     let place = Place::new(
         "local pl = require 'perilune'
-         pl.domain.spawn('busy', function() for i = 1, 1e15 do end end)
-         pl.sleep(0.1)
+         local up = pl.channel.new(1)
+         pl.domain.spawn('busy', function() up:send(true) for i = 1, 1e15 do end end)
+         up:recv()
          print 'ready' io.stdout:flush()
          for i = 1, 1e15 do end",
     );

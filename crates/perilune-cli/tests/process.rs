@@ -65,7 +65,7 @@ fn waiting_for_programs_takes_no_threads() {
         local function threads() return tonumber(io.open("/proc/self/status"):read("a"):match("Threads:%s*(%d+)")) end
         local all = {}
         for n = 1, 1000 do
-            all[n] = assert(process.spawn{"sleep", "100", stdin = "null", stdout = "null", stderr = "null"})
+            all[n] = assert(process.spawn{"sleep", "1000", stdin = "null", stdout = "null", stderr = "null"})
         end
         local ended = 0
         local most

@@ -4,13 +4,13 @@ use crate::url::{self, Url};
 use crate::{compose, date};
 use flate2::Compression;
 use flate2::write::{GzEncoder, MultiGzDecoder};
-use perilune_io::protocol::{metadata, open_beneath};
+use perilune_io::protocol::open_beneath;
 use perilune_vm::{LuaResult, Native, Value, Vm};
+use rustix::fs::FileType;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::UNIX_EPOCH;
 
 /// The natives of this file.
 pub static ALL: &[&Native] =
@@ -85,30 +85,22 @@ static IS_TOKEN: Native = Native::leaf("is_token", |vm| {
 /// symbolic link.
 static FILE: Native = Native::leaf("file", |vm| {
     let (folder, path) = (bytes_of(vm, 1)?, bytes_of(vm, 2)?);
-    let found = (|| {
-        let root = Path::new(OsStr::from_bytes(&folder)).canonicalize().ok()?;
-        let real = root.join(OsStr::from_bytes(&path)).canonicalize().ok()?;
-        // Of the real path no part is a link. Who makes one of it now finds that it is not followed.
-        let below = real.strip_prefix(&root).ok()?;
-        let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
-        let file = open_beneath(&root, below).ok()?;
-        let about = metadata(&file).ok()?;
-        Some((file, about))
-    })();
-    let Some((file, about)) = found else { return vm.ret(Value::NIL) };
-    let kind = match about.file_type() {
-        kind if kind.is_file() => "file",
-        kind if kind.is_dir() => "folder",
+    let found = open_beneath(Path::new(OsStr::from_bytes(&folder)), Path::new(OsStr::from_bytes(&path)));
+    let Ok((file, about)) = found else { return vm.ret(Value::NIL) };
+    let kind = match FileType::from_raw_mode(about.st_mode) {
+        FileType::RegularFile => "file",
+        FileType::Directory => "folder",
         _ => "other",
     };
-    let changed =
-        about.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    // Before 1970 is as good as 1970.
+    let seconds = u64::try_from(about.st_mtime).unwrap_or(0);
+    let nanos = u128::from(seconds) * 1_000_000_000 + about.st_mtime_nsec as u128;
     vm.push_str(kind.as_bytes())?;
     let file = vm.shared_ref(file);
     vm.push(file.into());
-    vm.push(Value::int(about.len() as i64));
-    vm.push_str(date::text(changed.as_secs()).as_bytes())?;
-    vm.push_str(format!("\"{:x}-{:x}\"", changed.as_nanos(), about.len()).as_bytes())?;
+    vm.push(Value::int(about.st_size));
+    vm.push_str(date::text(seconds).as_bytes())?;
+    vm.push_str(format!("\"{nanos:x}-{:x}\"", about.st_size).as_bytes())?;
     Ok(5)
 });
 

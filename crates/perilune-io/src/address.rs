@@ -1,7 +1,8 @@
 //! Addresses as programs write them: `"host:port"`, `"[::1]:80"`, `"*:80"`, `"unix:/path"`, `"unix:@name"` (Linux's names that are no files).
 
 use perilune_vm::{LuaResult, Value, Vm};
-use rustix::net::{SocketAddrAny, SocketAddrUnix};
+use rustix::fd::OwnedFd;
+use rustix::net::{SocketAddrAny, SocketAddrUnix, sockopt};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Where to.
@@ -150,6 +151,16 @@ pub fn text(address: Option<SocketAddrAny>) -> String {
     }
 }
 
+/// Has a socket that is about to listen at this address, or to connect to it, send when it can, if it is the loopback interface's. BBR would spread what goes over the time by a timer, for the sake of queues on the way; here there is no way, and
+/// the timer is most of what a large message costs. A connection that has begun with BBR keeps the timer. What cannot be set is done without.
+pub fn unpace(fd: &OwnedFd, address: &SocketAddr) {
+    if plain(*address).ip().is_loopback()
+        && sockopt::tcp_congestion(fd).is_ok_and(|name| name.starts_with("bbr"))
+    {
+        let _ = sockopt::set_tcp_congestion(fd, "reno");
+    }
+}
+
 /// The two halves of what [`text`] gives: the host, without brackets, and its port; or the path of a socket of the file system, which has none.
 pub fn halves(endpoint: &str) -> (&str, Option<u16>) {
     if let Some(path) = endpoint.strip_prefix("unix:") {
@@ -195,6 +206,33 @@ pub fn any(port: u16) -> [SocketAddr; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_loopback_interface_is_spared_a_timer() {
+        use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+        for (address, is_loopback) in [
+            ("127.0.0.1:80", true),
+            ("127.8.8.8:80", true),
+            ("[::1]:80", true),
+            ("[::ffff:127.0.0.1]:80", true),
+            ("192.0.2.1:80", false),
+            ("0.0.0.0:80", false),
+            ("[::]:80", false),
+        ] {
+            let address: SocketAddr = address.parse().expect("an address");
+            let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+            let Ok(fd) = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None) else {
+                continue; // no IPv6 here
+            };
+            // Where there is no BBR, what there is stays.
+            let _ = sockopt::set_tcp_congestion(&fd, "bbr");
+            let before = sockopt::tcp_congestion(&fd).expect("a name");
+            unpace(&fd, &address);
+            let now = sockopt::tcp_congestion(&fd).expect("a name");
+            let expected = if is_loopback && before == "bbr" { "reno" } else { &before };
+            assert_eq!(now, expected, "{address}");
+        }
+    }
 
     #[test]
     fn addresses_are_read() {

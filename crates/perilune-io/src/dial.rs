@@ -198,7 +198,10 @@ impl Goal {
         let attempt = || -> Result<Option<(OwnedFd, bool)>, Errno> {
             let fd = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
             let connected = match self {
-                Goal::Ip(a) => rustix::net::connect(&fd, a),
+                Goal::Ip(a) => {
+                    address::unpace(&fd, a);
+                    rustix::net::connect(&fd, a)
+                }
                 Goal::Unix(path) => rustix::net::connect(&fd, &address::unix(path)?),
             };
             match connected {

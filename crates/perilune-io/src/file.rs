@@ -7,8 +7,8 @@
 //! that read one file at once share its bytes, and none comes twice.
 //!
 //! # Writing
-//! A write takes its place first: the position goes behind it, and the buffer is dropped. Then the bytes go there. Writers at the same time have places of their own; with `"a"` the
-//! system finds the place. A write that is cancelled before a helper has begun does not happen; one that has begun comes to its end.
+//! A write takes its place first: the position goes behind it, and the buffer is dropped. Then the bytes go there: at once while the device takes writes quickly (`pace.rs` of the standard library), else by a helper. Writers at the same
+//! time have places of their own; with `"a"` the system finds the place. A write that is cancelled before a helper has begun does not happen; one that has begun comes to its end.
 //!
 //! # Locks of files
 //! `flock` would keep a helper for as long as somebody else has the lock, and 48 of them would keep all files from everybody. So it is only asked whether the lock is free, again and again with
@@ -23,22 +23,24 @@
 
 use crate::buffer::{Buffer, ROOM};
 use crate::failure::Failure;
-use crate::fs::{FILES, Operation, check_path, errno, operate, operation};
+use crate::fs::{FILES, Operation, Order, check_path, operate, operation, patiently};
 use crate::helpers::{self, Answer, Place};
 use crate::lines;
 use crate::options;
 use parking_lot::{Condvar, Mutex};
 use perilune_domain::objects::fill;
 use perilune_domain::outside::{self, Reason, Turn, Waiter};
+use perilune_stdlib::io::pace::{self, Pace};
+use perilune_stdlib::io::{is_slow_pretended, pretend_to_be_slow};
 use perilune_trace::event::Verb;
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
 use rustix::buffer::spare_capacity;
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{FlockOperation, Mode, OFlags};
-use rustix::io::{Errno, IoSlice, IoSliceMut, ReadWriteFlags};
+use rustix::io::{Errno, IoSliceMut, ReadWriteFlags};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// The kind of open files.
@@ -60,6 +62,7 @@ pub struct File {
     path: PathBuf,
     appends: bool,
     has_position: bool,
+    pace: OnceLock<&'static Pace>,
     /// A read of what has no position has ended.
     filled: Condvar,
 }
@@ -123,8 +126,21 @@ impl File {
     /// A file that is open already.
     pub fn new(fd: OwnedFd, path: PathBuf, appends: bool) -> Arc<File> {
         let has_position = rustix::fs::tell(&fd).is_ok();
+        File::with(fd, path, appends, has_position)
+    }
+
+    /// The same of one that is known to have a position, or not.
+    pub fn with(fd: OwnedFd, path: PathBuf, appends: bool, has_position: bool) -> Arc<File> {
         let fd = Mutex::new(Some(Arc::new(fd)));
-        Arc::new(File { fd, state: Mutex::default(), path, appends, has_position, filled: Condvar::new() })
+        Arc::new(File {
+            fd,
+            state: Mutex::default(),
+            path,
+            appends,
+            has_position,
+            pace: OnceLock::new(),
+            filled: Condvar::new(),
+        })
     }
 
     /// Its descriptor.
@@ -146,6 +162,9 @@ impl File {
 
     /// Adds to the buffer. `now`: only what the system has in memory; false, if that is nothing.
     fn fill(&self, want: usize, now: bool) -> Filled {
+        if now && is_slow_pretended() {
+            return Ok(false);
+        }
         let fd = self.descriptor()?;
         let from = self.state.lock().end();
         let mut bytes = Vec::new();
@@ -253,32 +272,49 @@ impl File {
         at
     }
 
-    /// Writes all of it there; with `"a"`, and to what has no position, where the system says. `now`: as far as it needs no disk.
-    fn put(&self, mut at: u64, bytes: &[u8], now: bool) -> Result<usize, Failure> {
-        let fd = self.descriptor()?;
+    /// Writes all of it there; with `"a"`, and to what has no position, where the system says.
+    fn put(&self, fd: &OwnedFd, mut at: u64, mut bytes: &[u8]) -> Result<(), Failure> {
         let anywhere = self.appends || !self.has_position;
-        let mut done = 0;
-        while done < bytes.len() {
-            let rest = &bytes[done..];
-            let written = if now {
-                let flags = ReadWriteFlags::NOWAIT;
-                if anywhere {
-                    return Ok(done);
-                }
-                rustix::io::pwritev2(&fd, &[IoSlice::new(rest)], at, flags)
-            } else if anywhere {
-                rustix::io::write(&fd, rest)
-            } else {
-                rustix::io::pwrite(&fd, rest, at)
+        while !bytes.is_empty() {
+            let written = match anywhere {
+                true => rustix::io::write(fd, bytes),
+                false => rustix::io::pwrite(fd, bytes, at),
             };
             match written {
-                Ok(n) => (done, at) = (done + n, at + n as u64),
+                Ok(n) => (bytes, at) = (&bytes[n..], at + n as u64),
                 Err(Errno::INTR) => {}
-                Err(_) if now => return Ok(done),
                 Err(error) => return Err(self.failure("write", error)),
             }
         }
-        Ok(done)
+        Ok(())
+    }
+
+    /// How its device takes writes. `None`: it is no file on a device.
+    fn pace(&self, fd: &OwnedFd) -> Option<&'static Pace> {
+        self.has_position.then(|| *self.pace.get_or_init(|| Pace::of(fd.as_fd())))
+    }
+
+    /// Writes at once, if that can be expected to be quick; `None` at `at`: at the position.
+    fn write_now(&self, at: Option<u64>, bytes: &[u8]) -> Option<Result<(), Failure>> {
+        if bytes.len() > pace::LARGEST || is_slow_pretended() {
+            return None;
+        }
+        let fd = self.descriptor().ok()?;
+        self.pace(&fd)?.at_once(|| self.put(&fd, at.unwrap_or_else(|| self.place(bytes.len())), bytes))
+    }
+
+    /// The same, however long it takes.
+    fn write(&self, at: Option<u64>, bytes: &[u8]) -> Result<(), Failure> {
+        let fd = self.descriptor()?;
+        let mut at = at.unwrap_or_else(|| self.place(bytes.len()));
+        match self.pace(&fd) {
+            None => self.put(&fd, at, bytes),
+            Some(pace) => patiently(pace, bytes, |piece| {
+                self.put(&fd, at, piece)?;
+                at += piece.len() as u64;
+                Ok(())
+            }),
+        }
     }
 }
 
@@ -397,7 +433,10 @@ fn reading(vm: &mut Vm, file: &Arc<File>, mut look: impl FnMut(&State) -> Look) 
             }
             Ok(false) => {
                 let this = Arc::clone(file);
-                helpers::ask(vm, &FILES, file.waits("read"), None, move || this.fill(want, false))?
+                helpers::ask(vm, &FILES, file.waits("read"), None, move || {
+                    pretend_to_be_slow();
+                    this.fill(want, false)
+                })?
             }
         };
     }
@@ -492,14 +531,18 @@ static READ_AT: Native = Native::leaf("read_at", |vm| {
         let file = this(vm)?;
         let from = check_offset(vm, 2)?;
         let most = check_bytes(vm, 3, ROOM)?;
-        let job = {
-            let file = Arc::clone(&file);
-            move || {
-                let fd = file.descriptor()?;
-                read_at(&fd, from, most).map_err(|error| file.failure("read", error))
-            }
+        if vm.can_park()
+            && let Ok(fd) = file.descriptor()
+            && let Some(bytes) = read_at_now(&fd, from, most)
+        {
+            return Ok(Order::Done(Ok(bytes)));
+        }
+        let what = file.waits("read");
+        let job = move || {
+            let fd = file.descriptor()?;
+            read_at(&fd, from, most).map_err(|error| file.failure("read", error))
         };
-        Ok((file.waits("read"), job))
+        Ok(Order::Work(what, job))
     };
     match operation(vm, order)? {
         Ok(bytes) if bytes.is_empty() => vm.ret(Value::NIL),
@@ -527,6 +570,24 @@ pub fn read_at(fd: &OwnedFd, from: u64, most: usize) -> Result<Vec<u8>, Errno> {
     Ok(bytes)
 }
 
+/// The same of what the system has in memory. `None`: there may be more.
+fn read_at_now(fd: &OwnedFd, from: u64, most: usize) -> Option<Vec<u8>> {
+    if most > MOST_ROOM || is_slow_pretended() {
+        return None;
+    }
+    let size = u64::try_from(rustix::fs::fstat(fd).ok()?.st_size).unwrap_or(0);
+    let there = usize::try_from(size.saturating_sub(from)).unwrap_or(usize::MAX).min(most);
+    // The end is for a read to say that may wait: what is no file has no size.
+    if there == 0 {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(there).ok()?;
+    bytes.resize(there, 0);
+    let read = rustix::io::preadv2(fd, &mut [IoSliceMut::new(&mut bytes)], from, ReadWriteFlags::NOWAIT);
+    (read == Ok(there)).then_some(bytes)
+}
+
 fn check_offset(vm: &mut Vm, n: u32) -> LuaResult<u64> {
     let offset = vm.check_int(n)?;
     u64::try_from(offset).map_err(|_| vm.arg_error(n, "an offset must not be negative"))
@@ -550,15 +611,13 @@ fn writing(vm: &mut Vm, first: u32, at: Option<u32>) -> LuaResult<u32> {
         for n in first..=vm.nargs() {
             bytes.extend_from_slice(vm.check_str(n)?.bytes());
         }
-        let job = {
-            let file = Arc::clone(&file);
-            move || {
-                let at = at.unwrap_or_else(|| file.place(bytes.len()));
-                let done = file.put(at, &bytes, true)?;
-                file.put(at + done as u64, &bytes[done..], false).map(|_| ())
-            }
-        };
-        Ok((file.waits("write"), job))
+        if vm.can_park()
+            && let Some(outcome) = file.write_now(at, &bytes)
+        {
+            return Ok(Order::Done(outcome));
+        }
+        let what = file.waits("write");
+        Ok(Order::Work(what, move || file.write(at, &bytes)))
     };
     let outcome = operation(vm, order)?;
     done(vm, outcome)
@@ -586,7 +645,7 @@ static TRUNCATE: Native = Native::leaf("truncate", |vm| {
                 rustix::fs::ftruncate(&fd, size).map_err(|error| file.failure("truncate", error))
             }
         };
-        Ok((file.waits("truncate"), job))
+        Ok(Order::Work(file.waits("truncate"), job))
     };
     let outcome = operation(vm, order)?;
     done(vm, outcome)
@@ -600,7 +659,7 @@ static SYNC: Native = Native::leaf("sync", |vm| {
             let file = Arc::clone(&file);
             move || rustix::fs::fsync(&*file.descriptor()?).map_err(|error| file.failure("sync", error))
         };
-        Ok((file.waits("sync"), job))
+        Ok(Order::Work(file.waits("sync"), job))
     };
     let outcome = operation(vm, order)?;
     done(vm, outcome)
@@ -753,35 +812,6 @@ static UNLOCK: Native = Native::leaf("unlock", |vm| {
     done(vm, outcome)
 });
 
-/// Opens a file below a folder, whatever links are put in the way meanwhile: `path` has none, and stays one that has none.
-///
-/// # Errors
-/// The system's.
-pub fn open_beneath(folder: &Path, path: &Path) -> Result<Arc<File>, Errno> {
-    use rustix::fs::{ResolveFlags, openat2};
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let root = rustix::fs::open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let fd = match openat2(&root, path, flags, Mode::empty(), how) {
-        // An old kernel, or one that is not allowed to.
-        Err(Errno::NOSYS | Errno::PERM) => {
-            rustix::fs::openat(&root, path, flags | OFlags::NOFOLLOW, Mode::empty())?
-        }
-        opened => opened?,
-    };
-    Ok(File::new(fd, folder.join(path), false))
-}
-
-/// What is known of it.
-///
-/// # Errors
-/// The system's.
-pub fn metadata(file: &File) -> Result<std::fs::Metadata, Failure> {
-    let fd = file.descriptor()?;
-    let copy = fd.try_clone().map_err(|error| Failure::from(errno(&error)))?;
-    std::fs::File::from(copy).metadata().map_err(|error| Failure::from(errno(&error)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -798,5 +828,68 @@ mod tests {
         for bad in [&b""[..], b"x", b"rw", b"r++", b"rx", b"w b"] {
             assert_eq!(flags_of(bad), None, "{bad:?}");
         }
+    }
+
+    /// A new file whose device is one that nobody knows.
+    fn scratch(folder: &perilune_test::Folder, appends: bool) -> (Arc<File>, &'static Pace) {
+        let path = folder.join("scratch");
+        let mut flags = OFlags::CREATE | OFlags::TRUNC | OFlags::RDWR | OFlags::CLOEXEC;
+        flags.set(OFlags::APPEND, appends);
+        let fd = rustix::fs::open(&path, flags, Mode::from_raw_mode(0o600)).expect("it is made");
+        let file = File::new(fd, path, appends);
+        let pace = *file.pace.get_or_init(|| Box::leak(Box::new(Pace::new())));
+        (file, pace)
+    }
+
+    fn contents(file: &File) -> Vec<u8> {
+        std::fs::read(&file.path).expect("it is there")
+    }
+
+    fn trust(pace: &Pace) {
+        // One during which the processor was somebody else's has to be made good.
+        while !pace.is_trusted() {
+            pace.patiently(|| ());
+        }
+    }
+
+    #[test]
+    fn what_a_device_takes_quickly_is_written_at_once_and_nothing_else() {
+        let folder = perilune_test::Folder::new();
+        let (file, pace) = scratch(&folder, false);
+        assert!(file.write_now(None, b"nobody knows it").is_none());
+        assert_eq!((contents(&file), file.state.lock().position), (vec![], 0), "it has taken no place");
+        file.write(None, b"one ").expect("a helper writes");
+        trust(pace);
+        assert!(file.write_now(None, b"two").expect("at once").is_ok());
+        assert_eq!(file.state.lock().position, 7);
+        trust(pace);
+        assert!(file.write_now(Some(0), b"O").expect("at once").is_ok());
+        assert_eq!((contents(&file), file.state.lock().position), (b"One two".to_vec(), 7));
+        trust(pace);
+        assert!(file.write_now(None, &vec![b'x'; pace::LARGEST + 1]).is_none(), "that is much");
+        file.fd.lock().take();
+        assert!(file.write_now(None, b"closed").is_none());
+        assert!(matches!(file.write(None, b"closed"), Err(Failure::Closed)));
+        assert_eq!(contents(&file), b"One two");
+    }
+
+    #[test]
+    fn long_writes_have_one_place_and_go_in_pieces() {
+        let folder = perilune_test::Folder::new();
+        for appends in [false, true] {
+            let (file, _) = scratch(&folder, appends);
+            let text: Vec<u8> = (0..3 * pace::LARGEST + 17).map(|n| (n % 251) as u8).collect();
+            file.write(None, b"begin").expect("written");
+            file.write(None, &text).expect("written");
+            assert!(contents(&file) == [b"begin", &text[..]].concat(), "appends: {appends}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_position_is_never_written_at_once() {
+        let (_reader, writer) = rustix::pipe::pipe().expect("a pipe");
+        let file = File::new(writer, "pipe".into(), false);
+        assert!(file.write_now(None, b"x").is_none());
+        assert!(file.pace.get().is_none());
     }
 }

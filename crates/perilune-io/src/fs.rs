@@ -2,7 +2,7 @@
 //!
 //! The system has no way to be told when a file can be opened, renamed or read: such calls block until the disk has answered. Where others can use the domain they are made by helper threads
 //! of their own (`helpers.rs`), [`FILES`] at most; elsewhere at once, as a helper costs 50 us. What needs no disk is not handed over: reading a file whose name and contents the system has in
-//! memory is tried first, with calls that fail instead of blocking (`RESOLVE_CACHED`, `RWF_NOWAIT`).
+//! memory is tried first, with calls that fail instead of blocking (`RESOLVE_CACHED`, `RWF_NOWAIT`), and writes are made at once while the device has been quick (`pace.rs` of the standard library).
 //!
 //! An operation that is cancelled before a helper has begun with it does not happen; one that has begun comes to its end, and nobody hears of it.
 
@@ -13,12 +13,15 @@ use crate::helpers::{self, Answer, Desk};
 use crate::options;
 use crate::watch::{self, WATCH, Watch};
 use perilune_domain::outside::{self, Awaited};
+use perilune_stdlib::io::pace::{self, Pace};
+use perilune_stdlib::io::{is_slow_pretended, pretend_to_be_slow};
 use perilune_trace::ObjectKind;
 use perilune_vm::{LuaResult, Native, Value, Vm};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 use std::ffi::OsStr;
 use std::io::{IoSliceMut, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -81,10 +84,18 @@ fn failure(verb: &str, path: &Path, error: &std::io::Error) -> Failure {
     Failure::from(errno(error)).of(|| format!("cannot {verb} '{}'", path.display()))
 }
 
+/// What an operation comes to when its arguments have been looked at.
+pub enum Order<T, W> {
+    /// It needed no disk, and is done.
+    Done(Result<T, Failure>),
+    /// This is to be done, which may have to wait for one.
+    Work(Arc<Operation>, W),
+}
+
 /// Does what `order` makes of the arguments at the first turn, on a helper if others can use the domain.
 pub fn operation<T: Send + 'static, W>(
     vm: &mut Vm,
-    order: impl FnOnce(&mut Vm) -> LuaResult<(Arc<Operation>, W)>,
+    order: impl FnOnce(&mut Vm) -> LuaResult<Order<T, W>>,
 ) -> LuaResult<Result<T, Failure>>
 where
     W: FnOnce() -> Result<T, Failure> + Send + 'static,
@@ -93,10 +104,18 @@ where
         Answer::Some(result) => result,
         Answer::Failed(failure) => Err(failure),
         Answer::None => {
-            let (what, work) = order(vm)?;
+            outside::give_way(vm)?;
+            let (what, work) = match order(vm)? {
+                Order::Done(result) => return Ok(result),
+                Order::Work(what, work) => (what, work),
+            };
             if !vm.can_park() {
                 return Ok(vm.blocking(work));
             }
+            let work = move || {
+                pretend_to_be_slow();
+                work()
+            };
             match helpers::ask(vm, &FILES, what, None, work)? {
                 Answer::Some(result) => result,
                 Answer::Failed(failure) => Err(failure),
@@ -106,7 +125,7 @@ where
     })
 }
 
-/// The same on a path. `deliver` pushes its result.
+/// The same on a path: what is to be done there. `deliver` pushes its result.
 pub fn operate<T: Send + 'static, W>(
     vm: &mut Vm,
     verb: &'static str,
@@ -116,10 +135,27 @@ pub fn operate<T: Send + 'static, W>(
 where
     W: FnOnce(&Path) -> std::io::Result<T> + Send + 'static,
 {
+    let order = |vm: &mut Vm| order(vm).map(|(path, work)| (path, None, work));
+    operate_at_once(vm, verb, order, deliver)
+}
+
+/// The same, where the result may be there already.
+fn operate_at_once<T: Send + 'static, W>(
+    vm: &mut Vm,
+    verb: &'static str,
+    order: impl FnOnce(&mut Vm) -> LuaResult<(PathBuf, Option<std::io::Result<T>>, W)>,
+    deliver: impl FnOnce(&mut Vm, T) -> LuaResult<u32>,
+) -> LuaResult<u32>
+where
+    W: FnOnce(&Path) -> std::io::Result<T> + Send + 'static,
+{
     let order = |vm: &mut Vm| {
-        let (path, work) = order(vm)?;
+        let (path, there, work) = order(vm)?;
+        if let Some(result) = there {
+            return Ok(Order::Done(result.map_err(|error| failure(verb, &path, &error))));
+        }
         let what = Arc::new(Operation { verb, path: path.clone() });
-        Ok((what, move || work(&path).map_err(|error| failure(verb, &path, &error))))
+        Ok(Order::Work(what, move || work(&path).map_err(|error| failure(verb, &path, &error))))
     };
     match operation(vm, order)? {
         Ok(result) => deliver(vm, result),
@@ -164,7 +200,6 @@ fn check_part(vm: &mut Vm, n: u32) -> LuaResult<Part> {
 /// `fs.read(path [, limit or {limit=, offset=, length=}])`: the contents.
 static READ: Native = Native::leaf("read", |vm| {
     let part = check_part(vm, 2)?;
-    let mut now = None;
     let deliver = |vm: &mut Vm, contents: Option<Vec<u8>>| match contents {
         Some(contents) => vm.ret_str(&contents),
         None => {
@@ -175,16 +210,11 @@ static READ: Native = Native::leaf("read", |vm| {
     };
     let order = |vm: &mut Vm| {
         let path = check_path(vm, 1)?;
-        if vm.can_park() && part.offset == 0 && part.length.is_none() {
-            now = read_now(&path, part.limit);
-        }
-        let there = now.take();
-        Ok((path, move |path: &Path| match there {
-            Some(contents) => Ok(Some(contents)),
-            None => read(path, part),
-        }))
+        let whole = part.offset == 0 && part.length.is_none();
+        let there = if vm.can_park() && whole { read_now(&path, part.limit) } else { None };
+        Ok((path, there.map(|contents| Ok(Some(contents))), move |path: &Path| read(path, part)))
     };
-    operate(vm, "read", order, deliver)
+    operate_at_once(vm, "read", order, deliver)
 });
 
 /// `None`: it is longer.
@@ -202,6 +232,9 @@ fn read(path: &Path, part: Part) -> std::io::Result<Option<Vec<u8>>> {
 
 /// The contents of a file that the system has in memory.
 fn read_now(path: &Path, limit: usize) -> Option<Vec<u8>> {
+    if is_slow_pretended() {
+        return None;
+    }
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let fd = rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED).ok()?;
     let stat = rustix::fs::fstat(&fd).ok()?;
@@ -237,21 +270,48 @@ static WRITE: Native = Native::leaf("write", |vm| {
                 return Err(vm.arg_error(3, "options 'append' and 'atomic' exclude each other"));
             }
         }
-        Ok((
-            path,
-            move |path: &Path| {
-                if atomic { replace(path, &text, sync) } else { write(path, &text, append, sync) }
-            },
-        ))
+        let there = if vm.can_park() && append && !sync { append_now(&path, &text) } else { None };
+        let work = move |path: &Path| {
+            if atomic { replace(path, &text, sync) } else { write(path, &text, append, sync) }
+        };
+        Ok((path, there, work))
     };
-    operate(vm, "write", order, done)
+    operate_at_once(vm, "write", order, done)
 });
 
 fn write(path: &Path, text: &[u8], append: bool, sync: bool) -> std::io::Result<()> {
     let mut open = std::fs::OpenOptions::new();
     let mut file = open.create(true).append(append).write(true).truncate(!append).open(path)?;
-    file.write_all(text)?;
+    // How long a FIFO takes says nothing of a device.
+    match file.metadata()?.is_file() {
+        true => patiently(Pace::of(file.as_fd()), text, |piece| file.write_all(piece))?,
+        false => file.write_all(text)?,
+    }
     if sync { file.sync_all() } else { Ok(()) }
+}
+
+/// Writes in pieces, each of which says something of the device.
+pub fn patiently<E>(
+    pace: &Pace,
+    bytes: &[u8],
+    mut write: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    bytes.chunks(pace::LARGEST).try_for_each(|piece| pace.patiently(|| write(piece)))
+}
+
+/// Appends to a file that is there, whose name the system has in memory, if its device takes writes quickly. `None`: a helper has to do it.
+fn append_now(path: &Path, text: &[u8]) -> Option<std::io::Result<()>> {
+    if text.len() > pace::LARGEST || is_slow_pretended() {
+        return None;
+    }
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let fd = rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED).ok()?;
+    let stat = rustix::fs::fstat(&fd).ok()?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return None;
+    }
+    let mut file = std::fs::File::from(fd);
+    Pace::of_device(stat.st_dev).at_once(|| file.write_all(text))
 }
 
 /// Whoever reads it finds the old contents or the new ones, whole.

@@ -37,7 +37,8 @@
 //! | `serve.rs`, `serve.lua` | `l:serve`; a listener that several domains serve |
 //! | `helpers.rs`, `resolve.rs`, `fs.rs` | threads for calls that block: names, `perilune.fs` |
 //! | `watch.rs` | `fs.watch` |
-//! | `file.rs`, `sendfile.rs` | files that are open: `fs.open`, `c:send_file` |
+//! | `file.rs`, `beneath.rs` | files that are open: `fs.open`; files below a folder |
+//! | `sendfile.rs`, `stream/files.rs`, `conduit.rs` | `c:send_file` |
 //! | `service.rs` | what a supervisor gives and hears: `net.inherited`, `net.notify` |
 //! | `signal.rs` | `perilune.signal`: signals as messages |
 //! | `tty.rs` | `perilune.tty`: terminals |
@@ -52,8 +53,10 @@
 //! | `address.rs`, `failure.rs`, `options.rs` | addresses, failures, tables of options in the words of programs |
 
 mod address;
+mod beneath;
 mod buffer;
 mod cases;
+mod conduit;
 mod connection;
 mod descriptors;
 mod dial;
@@ -108,9 +111,10 @@ pub use tty::restore_terminal;
 
 /// For rooms above this one that make natives on connections: protocols.
 pub mod protocol {
+    pub use crate::beneath::open as open_beneath;
     pub use crate::connection::{CONNECTION, Step, Stop, read, results, write};
     pub use crate::failure::Failure;
-    pub use crate::file::{File, metadata, open_beneath};
+    pub use crate::file::File;
     pub use crate::seen::{is_on as is_seen, request_begins, request_ends, request_handled};
     pub use crate::serve::SPREAD;
     pub use crate::stream::{End, Input, More, Stream};

@@ -253,6 +253,7 @@ fn listen_ip(addresses: &[SocketAddr], backlog: i32) -> Result<Listener, Errno> 
             if address.is_ipv6() && address.ip().is_unspecified() {
                 sockopt::set_ipv6_v6only(&fd, false)?;
             }
+            address::unpace(&fd, address);
             rustix::net::bind(&fd, address)?;
             listener(fd, backlog, None)
         };

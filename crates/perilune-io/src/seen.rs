@@ -192,7 +192,7 @@ fn tcp_info(fd: &OwnedFd) -> Option<(u32, u32, u32)> {
 }
 
 /// Bytes of a TCP socket that the system has and has not sent.
-fn unsent(fd: &OwnedFd) -> usize {
+pub fn unsent(fd: &OwnedFd) -> usize {
     const SIOCOUTQNSD: libc::Ioctl = 0x894B;
     let mut bytes: libc::c_int = 0;
     // SAFETY: this request writes an int, which there is.

@@ -1,4 +1,4 @@
-//! `c:send_file(file [, offset [, n]])`: a file's bytes to a connection, from the system's memory to the socket without passing through the program (`sendfile`).
+//! `c:send_file(file [, offset [, n]])`: a file's bytes to a connection, from the system's memory to the socket without passing through the program (`stream/files.rs`).
 //!
 //! What was written before goes first. A connection with a TLS session, and one that is no socket, gets the bytes by way of its buffer, as a write would.
 //!
@@ -176,10 +176,7 @@ fn send(
         } else {
             // An end of the output is told by the first look, as for a write.
             stream.may_write(&mut output)?;
-            match stream.flush(&mut output)? {
-                false => None,
-                true => stream.send_file(&mut output, fd, at, length as usize)?,
-            }
+            stream.send_file(&mut output, fd, at, length as usize)?
         };
         match sent {
             Some(0) => return Ok(progress.done),

@@ -25,6 +25,7 @@
 //! Nobody is woken under them: who is woken may be the pump of remote calls (`rpc/link.rs`), which runs at once and takes the lock of the input. What is to be told to all who wait for a
 //! session is therefore noted in the input ([`Input::announces`]), and whoever lets go of its lock ([`InputGuard`]) tells it.
 
+mod files;
 mod sealed;
 
 use crate::address;
@@ -156,6 +157,10 @@ pub struct Output {
     failed: Option<Broken>,
     /// The poller tells when there is room.
     is_told_of_room: bool,
+    /// `MSG_MORE`, while more is sure to follow.
+    more: SendFlags,
+    /// The system has taken a large piece of a file at once lately.
+    takes_pieces: bool,
     /// It is in a domain's list of what is put off.
     deferred: bool,
     /// No more may be written.
@@ -283,6 +288,8 @@ impl Stream {
                 sealed: Buffer::default(),
                 failed: None,
                 is_told_of_room: false,
+                more: SendFlags::empty(),
+                takes_pieces: false,
                 deferred: false,
                 ended: false,
                 shut_down: false,
@@ -485,7 +492,10 @@ impl Stream {
     pub fn take(&self, output: &mut Output, bytes: &[u8]) {
         let mut bytes = bytes;
         if bytes.len() >= DIRECT {
+            // What is there goes in one packet with the first of them.
+            output.more = self.what_goes_on();
             self.write_out(output);
+            output.more = SendFlags::empty();
             if output.is_all_gone() && output.failed.is_none() {
                 bytes = &bytes[self.send_some(output, bytes)..];
             }
@@ -508,12 +518,17 @@ impl Stream {
     }
 
     /// One system call. The signal of a pipe that nobody reads is no way to tell it.
-    fn send_once(origin: Origin, fd: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
+    fn send_once(origin: Origin, fd: &OwnedFd, bytes: &[u8], more: SendFlags) -> Result<usize, Errno> {
         if origin == Origin::Pipe {
             sigpipe::without(|| rustix::io::write(fd, bytes))
         } else {
-            rustix::net::send(fd, bytes, SendFlags::NOSIGNAL)
+            rustix::net::send(fd, bytes, SendFlags::NOSIGNAL | more)
         }
+    }
+
+    /// What is said to the system when more is sure to follow.
+    fn what_goes_on(&self) -> SendFlags {
+        if self.is_tcp && self.tls.get().is_none() { SendFlags::MORE } else { SendFlags::empty() }
     }
 
     /// Sends what the system takes at once; how much that was.
@@ -523,7 +538,7 @@ impl Stream {
         let mut done = 0;
         while done < bytes.len() {
             slot.clear();
-            match Stream::send_once(self.origin, fd, &bytes[done..]) {
+            match Stream::send_once(self.origin, fd, &bytes[done..], output.more) {
                 Ok(n) => {
                     done += n;
                     self.talk.sent(n, self);
@@ -556,39 +571,6 @@ impl Stream {
         };
         self.sent.fetch_add(done as u64, Ordering::Relaxed);
         done
-    }
-
-    /// Has the system send bytes of a file; how many it has taken. `None`: there is no room now. All that was written has gone, and there is no session.
-    ///
-    /// # Errors
-    /// The connection is closed or broken.
-    pub fn send_file(
-        &self,
-        output: &mut Output,
-        file: &OwnedFd,
-        at: u64,
-        most: usize,
-    ) -> Result<Option<usize>, Failure> {
-        let Some(fd) = &output.fd else { return Err(Failure::Closed) };
-        loop {
-            self.source().write.clear();
-            let mut at = at;
-            match sigpipe::without(|| rustix::fs::sendfile(fd, file, Some(&mut at), most)) {
-                Ok(n) => {
-                    self.sent.fetch_add(n as u64, Ordering::Relaxed);
-                    return Ok(Some(n));
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    self.registration.awaits_room(fd, &mut output.is_told_of_room)?;
-                    return Ok(None);
-                }
-                Err(error) => {
-                    output.failed = Some(Broken::System(error));
-                    return Err(error.into());
-                }
-            }
-        }
     }
 
     /// Writes what can be written. What is left is the poller's to write.

@@ -1,9 +1,12 @@
 //! What the poller has told, and what the system knows.
 
 use crate::connection::CONNECTION;
+use crate::seen::unsent;
 use crate::stream::{More, Stream};
 use crate::waiting::Waited;
-use std::io::Write;
+use rustix::fd::OwnedFd;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
@@ -51,4 +54,47 @@ fn what_nobody_has_read_is_seen_without_being_taken() {
     assert!(!stream.has_unread());
     drop(theirs);
     assert!(!stream.has_unread(), "the end is nothing to be read");
+}
+
+fn connected_by_tcp() -> (Arc<Stream>, OwnedFd, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let ours = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (theirs, _) = listener.accept().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    let fd = OwnedFd::from(ours.try_clone().unwrap());
+    (Stream::accepted(ours.into(), &CONNECTION, true).unwrap(), fd, theirs)
+}
+
+#[test]
+fn what_was_written_waits_for_a_file_that_follows_and_for_nothing_else() {
+    let (stream, fd, mut theirs) = connected_by_tcp();
+    let name = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let (file, text) = (OwnedFd::from(std::fs::File::open(name).unwrap()), std::fs::read(name).unwrap());
+    let mut expected = Vec::new();
+    for (at, most) in [(0, 10), (text.len(), 10), (5, text.len()), (text.len(), 1 << 20)] {
+        let mut output = stream.output();
+        stream.take(&mut output, b"head");
+        let sent = stream.send_file(&mut output, &file, at as u64, most).unwrap();
+        let part = &text[at..text.len().min(at + most)];
+        assert_eq!(sent, Some(part.len()));
+        assert_eq!(unsent(&fd), 0, "from {at} on, {most}");
+        expected.extend_from_slice(b"head");
+        expected.extend_from_slice(part);
+    }
+    let mut got = vec![0; expected.len()];
+    theirs.read_exact(&mut got).unwrap();
+    assert!(got == expected);
+}
+
+#[test]
+fn a_file_that_cannot_be_sent_keeps_nothing_back() {
+    let (stream, fd, mut theirs) = connected_by_tcp();
+    let folder = OwnedFd::from(std::fs::File::open(env!("CARGO_MANIFEST_DIR")).unwrap());
+    let mut output = stream.output();
+    stream.take(&mut output, b"head");
+    assert!(stream.send_file(&mut output, &folder, 0, 10).is_err());
+    assert_eq!(unsent(&fd), 0);
+    let mut got = [0; 4];
+    theirs.read_exact(&mut got).unwrap();
+    assert_eq!(&got, b"head");
 }

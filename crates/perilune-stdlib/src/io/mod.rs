@@ -32,6 +32,7 @@ pub use input::Input;
 pub(crate) use open::temporary_file;
 pub use open::{open_for_reading, read_standard_input, read_whole};
 pub use standard::flush_all;
+pub use stream::pace;
 pub use stream::{is_slow_pretended, pretend_that_disks_are_slow, pretend_to_be_slow};
 
 use crate::asked;

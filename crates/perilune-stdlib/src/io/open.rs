@@ -110,7 +110,7 @@ pub(crate) fn temporary_file() -> Result<(OwnedFd, Vec<u8>), Errno> {
     use std::os::fd::FromRawFd;
     let mut name = *b"/tmp/lua_XXXXXX\0";
     // SAFETY: the template is terminated and ends in six Xs, which the call replaces.
-    let fd = unsafe { libc::mkstemp(name.as_mut_ptr().cast()) };
+    let fd = unsafe { libc::mkostemp(name.as_mut_ptr().cast(), libc::O_CLOEXEC) };
     if fd < 0 {
         return Err(errno::of(&std::io::Error::last_os_error()));
     }

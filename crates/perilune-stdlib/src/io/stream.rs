@@ -29,7 +29,7 @@
 //! string.
 
 mod disk;
-mod pace;
+pub mod pace;
 mod parking;
 
 use super::patience::Patience;

@@ -22,10 +22,10 @@ const MOST: u32 = 4000;
 /// A device that nobody knows has to be quick so many times.
 const AT_FIRST: u32 = 2;
 /// A write of more is never made at once.
-pub(super) const LARGEST: usize = 256 << 10;
+pub const LARGEST: usize = 256 << 10;
 
 /// How a device has taken writes lately.
-pub(super) struct Pace {
+pub struct Pace {
     /// So many writes have to be quick before it is trusted.
     wary: AtomicU32,
     /// Writes that are being made at once.
@@ -43,23 +43,33 @@ fn nanos(at: Instant) -> u64 {
     at.saturating_duration_since(*EPOCH).as_nanos() as u64
 }
 
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace::new()
+    }
+}
+
 impl Pace {
     /// Of a device that nobody knows.
-    pub(super) const fn new() -> Pace {
+    pub const fn new() -> Pace {
         Pace { wary: AtomicU32::new(AT_FIRST), under_way: AtomicU32::new(0), moved: AtomicU64::new(0) }
     }
 
     /// Of a device that was quick.
     #[cfg(test)]
-    pub(super) fn trusted() -> Pace {
+    pub fn trusted() -> Pace {
         let pace = Pace::new();
         (0..AT_FIRST).for_each(|_| pace.note(Duration::ZERO));
         pace
     }
 
     /// Of the device that has this file.
-    pub(super) fn of(fd: BorrowedFd<'_>) -> &'static Pace {
-        let device = rustix::fs::fstat(fd).map_or(u64::MAX, |status| status.st_dev);
+    pub fn of(fd: BorrowedFd<'_>) -> &'static Pace {
+        Pace::of_device(rustix::fs::fstat(fd).map_or(u64::MAX, |status| status.st_dev))
+    }
+
+    /// Of the device with this number.
+    pub fn of_device(device: u64) -> &'static Pace {
         let mut devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, pace)) = devices.iter().find(|(known, _)| *known == device) {
             return pace;
@@ -70,12 +80,12 @@ impl Pace {
     }
 
     /// Whether writes are made at once.
-    pub(super) fn is_trusted(&self) -> bool {
+    pub fn is_trusted(&self) -> bool {
         self.wary.load(Ordering::Relaxed) == 0
     }
 
     /// Makes a write at once, if that can be expected to be quick.
-    pub(super) fn at_once<T>(&self, write: impl FnOnce() -> T) -> Option<T> {
+    pub fn at_once<T>(&self, write: impl FnOnce() -> T) -> Option<T> {
         self.at_once_by(Instant::now, write)
     }
 
@@ -100,7 +110,7 @@ impl Pace {
     }
 
     /// Makes a write that may take its time.
-    pub(super) fn patiently<T>(&self, write: impl FnOnce() -> T) -> T {
+    pub fn patiently<T>(&self, write: impl FnOnce() -> T) -> T {
         let began = Instant::now();
         let result = write();
         self.note(began.elapsed());
