@@ -47,7 +47,7 @@ mod build;
 pub(crate) mod data;
 mod fields;
 pub(crate) mod iterate;
-mod nodes;
+pub(crate) mod nodes;
 mod rehash;
 mod shift;
 pub(crate) mod trace;

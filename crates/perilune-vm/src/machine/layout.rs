@@ -148,6 +148,8 @@ pub const NODE_SIZE: i32 = size_of::<Node>() as i32;
 pub const NODE_KEY: i32 = offset_of!(Node, key) as i32;
 /// From a node to the tag of its key, 1 byte.
 pub const NODE_KEY_TAG: i32 = offset_of!(Node, key_tag) as i32;
+/// What the hash of an object as a key is made with: address, xor its upper half, xor its tag, times this; the upper half of that.
+pub const HASH_FACTOR: u64 = crate::table::nodes::HASH_FACTOR;
 /// From a node to the payload of its value.
 pub const NODE_VALUE: i32 = offset_of!(Node, value) as i32;
 /// From a node to the tag of its value, 1 byte.

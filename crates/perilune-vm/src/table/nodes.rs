@@ -60,10 +60,12 @@ impl Node {
 
 #[inline(always)]
 fn hash_other(key: Value) -> u32 {
-    // The significant bits of a float are its upper ones, those of an address its lower ones: fold, then spread upwards.
-    ((key.payload() ^ key.payload() >> 32 ^ key.tag().0 as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32)
-        as u32
+    // The significant bits of a float are its upper ones, those of an address its lower ones: fold, then spread upwards. Machine code does the same.
+    ((key.payload() ^ key.payload() >> 32 ^ key.tag().0 as u64).wrapping_mul(HASH_FACTOR) >> 32) as u32
 }
+
+/// What [`hash_other`] spreads by.
+pub(crate) const HASH_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Table {
     /// Number of nodes, used or not.
