@@ -1,7 +1,7 @@
-//! Strings and tables as keys: `d[k]`, `set[object]`.
+//! Strings, tables, and integers that are no element's, as keys: `d[k]`, `set[object]`, `t[id]`.
 //!
-//! A leaf finds whatever key in whatever table, but half of what it takes is being called, and asking which. Where the log has seen nothing but strings as keys, or nothing but tables, the key is looked for in line: a string that is interned, in a table whose string keys are in nodes, or
-//! a table, which is in a node wherever it is (`perilune_vm`'s `table/nodes.rs`). If it is there, its value is got, or replaced by a number or a truth value; all else is the leaf's.
+//! A leaf finds whatever key in whatever table, but half of what it takes is being called, and asking which. Where the log has seen nothing but strings as keys, or tables, or integers in tables without such elements, the key is looked for in line, where it has a node (`perilune_vm`'s
+//! `table/nodes.rs`): a string that is interned, if the table has strings in nodes, a table, and an integer below the square of how many nodes there are. If it is there, its value is got, or replaced by a number or a truth value; all else is the leaf's.
 
 use super::memory::Stored;
 use super::{Lowering, Ty};
@@ -10,13 +10,14 @@ use perilune_vm::Tag;
 use perilune_vm::machine::layout;
 
 impl Lowering<'_, '_> {
-    /// The register with the key of instruction `at`, if strings alone have been seen there, or tables alone; and which.
+    /// The register with the key of instruction `at`, if strings alone have been seen there, or tables, or integers; and which.
     fn key_in_nodes(&self, at: usize, r: u16, constant: bool) -> Option<(usize, Tag)> {
         let r = r as usize;
         let tag = self.site(at).keys.only().filter(|_| !constant)?;
         let suits = match tag {
             Tag::STRING => self.ty(r) == Ty::Any,
             Tag::TABLE => matches!(self.ty(r), Ty::Any | Ty::Table),
+            Tag::INT => matches!(self.ty(r), Ty::Any | Ty::Int),
             _ => false,
         };
         suits.then_some((r, tag))
@@ -58,22 +59,34 @@ impl Lowering<'_, '_> {
         self.join_with(at, miss, |this| this.set_by_leaf(at, table, stored, slow));
     }
 
-    /// The node of the table whose key is what is in register `r`, which has been a string or a table each time; if there is none, or one would have to be looked for in another way, goes to `miss`.
+    /// The node of the table whose key is what is in register `r`, which has had this tag each time; if there is none, or one would have to be looked for in another way, goes to `miss`.
     fn node_of(&mut self, table: Value, r: usize, tag: Tag, miss: Block) -> Value {
         let (key, hash) = match tag {
-            Tag::STRING => self.string_and_hash(table, r, miss),
-            _ => self.object_and_hash(r, tag, miss),
+            Tag::STRING => {
+                let (string, hash) = self.string_and_hash(table, r, miss);
+                (string, Some(hash))
+            }
+            Tag::INT => (self.payload_with(r, tag, miss), None),
+            _ => {
+                let object = self.payload_with(r, tag, miss);
+                (object, Some(self.hash_of_object(object, tag)))
+            }
         };
         let nodes = self.load(types::I64, table, layout::TABLE_NODES);
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, nodes, 0);
         self.unless(there, miss);
         // The node where its chain begins.
         let log2 = self.load(types::I8, table, layout::TABLE_LOG2_NODES);
-        let log2 = self.b.ins().uextend(types::I32, log2);
-        let all = self.b.ins().iconst(types::I32, -1);
-        let above = self.b.ins().ishl(all, log2);
-        let number = self.b.ins().band_not(hash, above);
-        let number = self.b.ins().uextend(types::I64, number);
+        let number = match hash {
+            Some(hash) => {
+                let log2 = self.b.ins().uextend(types::I32, log2);
+                let all = self.b.ins().iconst(types::I32, -1);
+                let above = self.b.ins().ishl(all, log2);
+                let number = self.b.ins().band_not(hash, above);
+                self.b.ins().uextend(types::I64, number)
+            }
+            None => self.number_of_integer(key, log2, miss),
+        };
         let first = self.nodes_further(nodes, number);
         let [chain, same, other, next, found] = [(); 5].map(|()| self.b.create_block());
         let node = self.b.append_block_param(chain, types::I64);
@@ -114,24 +127,46 @@ impl Lowering<'_, '_> {
         (string, self.load(types::I32, string, layout::STRING_HASH))
     }
 
-    /// The object in register `r`, if it has this tag, with its hash ([`layout::HASH_FACTOR`]).
-    fn object_and_hash(&mut self, r: usize, tag: Tag, miss: Block) -> (Value, Value) {
-        let object = match self.known(r) {
-            Some(known) => known.val,
-            None => {
-                let own = self.tag_of(r);
-                let is = self.b.ins().icmp_imm_u(IntCC::Equal, own, tag.0 as i64);
-                self.unless(is, miss);
-                self.payload_of(r)
-            }
-        };
+    /// What is in register `r`, if it has this tag.
+    fn payload_with(&mut self, r: usize, tag: Tag, miss: Block) -> Value {
+        if let Some(known) = self.known(r) {
+            return known.val;
+        }
+        let own = self.tag_of(r);
+        let is = self.b.ins().icmp_imm_u(IntCC::Equal, own, tag.0 as i64);
+        self.unless(is, miss);
+        self.payload_of(r)
+    }
+
+    /// See [`layout::HASH_FACTOR`].
+    fn hash_of_object(&mut self, object: Value, tag: Tag) -> Value {
         let upper = self.b.ins().ushr_imm_u(object, 32);
         let folded = self.b.ins().bxor(object, upper);
         let folded = self.b.ins().bxor_imm_u(folded, tag.0 as i64);
         let factor = self.b.ins().iconst(types::I64, layout::HASH_FACTOR as i64);
         let spread = self.b.ins().imul(folded, factor);
         let hash = self.b.ins().ushr_imm_u(spread, 32);
-        (object, self.b.ins().ireduce(types::I32, hash))
+        self.b.ins().ireduce(types::I32, hash)
+    }
+
+    /// The number of the node where the chain of an integer begins in a table with `1 << log2` nodes: its remainder by the largest odd number up to one less, which is the sum of its two digits. One with more digits goes to `miss`.
+    fn number_of_integer(&mut self, key: Value, log2: Value, miss: Block) -> Value {
+        let log2 = self.b.ins().uextend(types::I64, log2);
+        let upper = self.b.ins().ushr(key, log2);
+        let more = self.b.ins().ushr(upper, log2);
+        let two = self.b.ins().icmp_imm_u(IntCC::Equal, more, 0);
+        self.unless(two, miss);
+        let all = self.b.ins().iconst(types::I64, -1);
+        let above = self.b.ins().ishl(all, log2);
+        let lower = self.b.ins().band_not(key, above);
+        let sum = self.b.ins().iadd(lower, upper);
+        let [lower, carried] = [self.b.ins().band_not(sum, above), self.b.ins().ushr(sum, log2)];
+        let sum = self.b.ins().iadd(lower, carried);
+        let modulus = self.b.ins().bnot(above);
+        let modulus = self.b.ins().bor_imm_u(modulus, 1);
+        let less = self.b.ins().isub(sum, modulus);
+        let fits = self.b.ins().icmp(IntCC::UnsignedLessThan, sum, modulus);
+        self.b.ins().select(fits, sum, less)
     }
 
     /// The address of the node so many nodes further.

@@ -181,7 +181,10 @@ impl Lowering<'_, '_> {
             ty
         };
         if let Some(miss) = miss {
-            self.join_with(at, miss, |this| this.get_by_leaf(at, table, ty, slow.block));
+            self.join_with(at, miss, |this| match arrays & OTHER_KEY {
+                0 => this.get_by_leaf(at, table, ty, slow.block),
+                _ => this.get_by_key(at, table, ty, slow.block),
+            });
         }
         self.join(at, slow, Some((a, ty)));
     }
@@ -286,7 +289,10 @@ impl Lowering<'_, '_> {
         }
         if any {
             for other in [miss, early].into_iter().flatten() {
-                self.join_with(at, other, |this| this.set_by_leaf(at, table, &stored, slow.block));
+                self.join_with(at, other, |this| match arrays & OTHER_KEY {
+                    0 => this.set_by_leaf(at, table, &stored, slow.block),
+                    _ => this.set_by_key(at, table, &stored, slow.block),
+                });
             }
         } else if let (Some(miss), Some(early)) = (miss, early) {
             let grows = self.b.create_block();

@@ -1,4 +1,4 @@
--- Tables as keys of tables, looked for in line: sets of objects, weak ones, keys that come and go, numbers and strings that look alike, metatables.
+-- Tables, and integers that are no elements, as keys of tables, looked for in line: sets of objects, weak ones, keys that come and go, numbers and strings that look alike, metatables.
 local function keys(n) local all = {} for i = 1, n do all[i] = { i } end return all end
 local function sum(set, list) local s = 0 for i = 1, #list do s = s + (set[list[i]] or -1) end return s end
 local list, set = keys(100), {}
@@ -55,3 +55,35 @@ print(next(weak))
 -- What is no table.
 local ok, e = pcall(function() return get(nil, list) end)
 print(ok, (e:gsub("^.-:%d+: ", "")))
+
+-- Integers: small and large, negative, those that begin one chain, those that are elements elsewhere, and floats that are integers.
+local function put(t, k, v) t[k] = v end
+for _, step in ipairs { 1, 3, 7, 64, 127, 1000003, 1 << 40, -5 } do
+  local t, s = {}, 0
+  for i = 1, 300 do put(t, i * step, i) end
+  for i = 1, 300 do put(t, i * step, get(t, i * step) + .5) end
+  for i = 1, 300, 2 do put(t, i * step, nil) end
+  for i = 0, 301 do s = s + (get(t, i * step) or -1) end
+  for i = 2, 300, 2 do s = s + get(t, i * step + 0.0) end
+  for i = 1, 300 do put(t, i * step, i % 3 == 0) end
+  local n = 0
+  for k, v in pairs(t) do n = n + (v and k // step or 1) end
+  print(step, s, n)
+end
+local edges = { 0, -1, 1 << 62, math.maxinteger, math.mininteger, 255, 256, 65535, 65536, 65537 }
+local t = {}
+for r = 1, 40 do
+  for i, k in ipairs(edges) do put(t, k, (get(t, k) or 0) + i * r) end
+end
+for _, k in ipairs(edges) do io.write(k, "=", t[k], " ") end
+print(#t, get(t, 7), get(t, 2.5))
+-- From nodes into elements, and back.
+local moving = {}
+for i = 64, 1, -1 do put(moving, i, i) for k = i, 64 do assert(get(moving, k) == k) end end
+for i = 1, 64 do put(moving, i, true) assert(get(moving, i) == true) end
+for i = 1, 64 do put(moving, i, nil) put(moving, i * 1000, i) assert(get(moving, i) == nil and get(moving, i * 1000) == i) end
+print(#moving, get(moving, 64000))
+local seen = setmetatable({}, { __index = function(_, k) return k * 2 end, __newindex = function(t, k, v) rawset(t, k, v + 1) end })
+local total = 0
+for r = 1, 5 do for i = 1, 100 do put(seen, i * 50, i) total = total + get(seen, i * 50) + get(seen, -i) end end
+print(total)
