@@ -17,7 +17,8 @@ local function after_gate(before, behind)
 end
 local function open_gate() io.open(gate, "w"):close() end
 
--- Formats whose bytes come late, in one operation.
+-- Formats whose bytes come late, in one operation. (The gate is away before anybody opens it.)
+local command = after_gate("true", "for i in 1 2 3; do sleep 0.03; echo $i; done")
 pl.scope(function(s)
   for i = 1, 3 do
     s:spawn(function()
@@ -31,7 +32,7 @@ pl.scope(function(s)
   end
   local order = {}
   s:spawn(function()
-    for line in io.popen(after_gate("true", "for i in 1 2 3; do sleep 0.03; echo $i; done")):lines() do order[#order + 1] = line end
+    for line in io.popen(command):lines() do order[#order + 1] = line end
     print(table.concat(order, " "))
   end)
   s:spawn(function() order[#order + 1] = "meanwhile" open_gate() end)
