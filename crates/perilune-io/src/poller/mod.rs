@@ -10,8 +10,10 @@
 //! The kernel is asked through [`Watches`]: by a set of `epoll` (`set.rs`), or by a ring of `io_uring` (`ring.rs`) if the program is run so (`backend.rs`). What is told is the same. What differs:
 //!
 //! * A set is everybody's: who registers adds to it. A ring is the thread's, so who registers leaves word at the [`Door`] and rings if the thread sleeps. What it cannot watch is found out before.
-//! * A set forgets what is closed. A ring keeps it open until the thread has taken its request back. So an owner ends a registration *before* it closes the descriptor, by [`Registration::end`];
+//! * A ring keeps what is closed open until the thread has taken its request back. So an owner ends a registration *before* it closes the descriptor, by [`Registration::end`];
 //!   or by [`Registration::end_now`] where the next thing that a program does may depend on it: a listener's port is to be free when `close` has returned.
+//! * A set forgets what is closed, but not always in time. Who waits in it has, for a moment, a reference of its own to each file that it looks at (Linux, from 6.10 on). If the descriptor is closed in that moment, that reference is the last one, and the kernel puts off what closing does
+//!   until the waiting thread returns from its call: for as long as nothing else happens. The peer is not told of the end meanwhile. So a registration that is ended is taken out of the set, which waits until nobody looks at it; then the descriptor's reference is the last.
 //! * A ring can fail while it is in use: the system may forbid it then, and is not bound to tell everything. The thread then moves all that is registered into the set, which tells first what is
 //!   there, and uses that for ever after ([`Poller::move_out`]).
 //!
@@ -178,13 +180,13 @@ pub struct Registration {
 impl Registration {
     /// Nothing is told of the descriptor any more. To be called before it is closed, from anywhere.
     pub fn end(&self) {
-        self.poller.forget(self.key, None);
+        self.poller.forget(self.key, None, true);
     }
 
     /// The same, and the kernel has let go of the descriptor when this returns: closing it has its consequences at once. Under no lock that the poller's thread may ask for.
     pub fn end_now(&self) {
         let gone = Arc::new(Gone::default());
-        if self.poller.forget(self.key, Some(Arc::clone(&gone))) && !self.poller.is_thread() {
+        if self.poller.forget(self.key, Some(Arc::clone(&gone)), true) && !self.poller.is_thread() {
             gone.wait();
         }
     }
@@ -207,7 +209,8 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.end();
+        // Perhaps behind the descriptor.
+        self.poller.forget(self.key, None, false);
         self.source.read.wake(Wakes::All);
         self.source.write.wake(Wakes::All);
     }
@@ -377,11 +380,15 @@ impl Poller {
         }
     }
 
-    /// A key means nothing any more. True: there is a thread that will tell `gone`.
-    fn forget(&self, key: u64, gone: Option<Arc<Gone>>) -> bool {
+    /// A key means nothing any more, and its descriptor `is_open` certainly. True: there is a thread that will tell `gone`.
+    fn forget(&self, key: u64, gone: Option<Arc<Gone>>, is_open: bool) -> bool {
         let mut state = self.state.lock();
         let Some(entry) = state.slab.remove(key) else { return false };
         let has_door = state.door.is_some();
+        if !has_door && is_open {
+            // SAFETY: it is open: whoever closes it ends its entry first, as this one does; another one that does so too finds out under this lock.
+            self.set.take_out(unsafe { BorrowedFd::borrow_raw(entry.fd) });
+        }
         let rings = state.door.as_mut().is_some_and(|door| door.leave(Word::Remove(key, gone)));
         drop(state);
         drop(entry);

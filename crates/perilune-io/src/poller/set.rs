@@ -38,6 +38,12 @@ impl Set {
         epoll::modify(&self.0, fd, EventData::new_u64(key), bits | EventFlags::ET)
     }
 
+    /// Tells no more of a descriptor. When this returns nobody who waits here has it in hand.
+    pub fn take_out(&self, fd: BorrowedFd<'_>) {
+        // It is not there if it could not be added.
+        let _ = epoll::delete(&self.0, fd);
+    }
+
     /// Whether the kernel knows a way to wait for such a descriptor.
     ///
     /// # Errors
@@ -48,19 +54,12 @@ impl Set {
     }
 }
 
-#[cfg(test)]
-impl AsFd for Set {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
 impl Watches for &Set {
     fn add(&mut self, key: u64, fd: BorrowedFd<'_>) -> Result<(), Errno> {
         self.add_for(key, fd, BITS)
     }
 
-    /// The kernel forgets a descriptor when it is closed: nobody else has it (all are `CLOEXEC`).
+    /// See [`Set::take_out`], for which the descriptor is needed.
     fn remove(&mut self, _: u64) -> Result<(), Errno> {
         Ok(())
     }
