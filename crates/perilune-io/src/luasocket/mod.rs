@@ -414,9 +414,12 @@ static CLOSE: Native = Native::leaf("close", |vm| {
     let this = sock(vm)?;
     let is_client = this.class.ends_with("{client}");
     if let Some(handle) = this.handle.take() {
-        // Nobody else has it, and its address is to be free for others when this returns.
-        if !is_client && Arc::strong_count(&handle) == 1 {
-            handle.registration.end_now();
+        // Nobody else has it: its peer is told of the end at once, and the address of one that is no client is to be free for others when this returns.
+        if Arc::strong_count(&handle) == 1 {
+            match is_client {
+                true => handle.registration.end(),
+                false => handle.registration.end_now(),
+            }
         }
         handle.source().read.wake(Wakes::All);
         handle.source().write.wake(Wakes::All);
