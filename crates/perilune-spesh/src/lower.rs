@@ -645,7 +645,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         *self.blocks.entry(at).or_insert_with(|| b.create_block())
     }
 
-    /// Goes on in a block to which all ways have been built. What variables are there is found along them at once; where only one way leads nothing is made for them, as is for those of blocks that end the function's building without that.
+    /// Goes on in a block to which all ways have been built. So what variables hold there is found along the ways, and a block that one way leads to needs no parameters, which would have to be taken out again.
     fn go_to(&mut self, block: Block) {
         self.b.switch_to_block(block);
         self.b.seal_block(block);

@@ -12,7 +12,7 @@
 //! * A set is everybody's: who registers adds to it. A ring is the thread's, so who registers leaves word at the [`Door`] and rings if the thread sleeps. What it cannot watch is found out before.
 //! * A ring keeps what is closed open until the thread has taken its request back. So an owner ends a registration *before* it closes the descriptor, by [`Registration::end`];
 //!   or by [`Registration::end_now`] where the next thing that a program does may depend on it: a listener's port is to be free when `close` has returned.
-//! * A set forgets what is closed, but not always in time. Who waits in it has, for a moment, a reference of its own to each file that it looks at (Linux, from 6.10 on). If the descriptor is closed in that moment, that reference is the last one, and the kernel puts off what closing does
+//! * A set forgets what is closed, but not always in time. Who waits in it has, for a moment, a reference of its own to each file that it looks at (seen with Linux 6.18). If the descriptor is closed in that moment, that reference is the last one, and the kernel puts off what closing does
 //!   until the waiting thread returns from its call: for as long as nothing else happens. The peer is not told of the end meanwhile. So a registration that is ended is taken out of the set, which waits until nobody looks at it; then the descriptor's reference is the last.
 //! * A ring can fail while it is in use: the system may forbid it then, and is not bound to tell everything. The thread then moves all that is registered into the set, which tells first what is
 //!   there, and uses that for ever after ([`Poller::move_out`]).

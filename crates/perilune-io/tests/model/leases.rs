@@ -195,19 +195,22 @@ fn a_call_is_silenced_before_the_lease_goes_on() {
     });
 }
 
+/// A worker gives the lease back, and an edge comes: the end.
+fn leave_to_the_thread(world: Arc<World>) {
+    assert!(world.lease.take());
+    let w = world.clone();
+    let poller = thread::spawn(move || w.poll());
+    world.lease.give_back(world.to);
+    world.end();
+    poller.join().unwrap();
+    world.check();
+}
+
 /// An edge that comes while nobody is in the set, and the worker computes, is the thread's.
 #[test]
 fn the_thread_gets_what_a_worker_leaves() {
     explore(|| {
-        let world = World::new();
-        assert!(world.lease.take());
-        let w = world.clone();
-        let poller = thread::spawn(move || w.poll());
-        world.lease.give_back(world.to);
-        // The end is such an edge.
-        world.end();
-        poller.join().unwrap();
-        world.check();
+        leave_to_the_thread(World::new());
     });
 }
 
@@ -215,14 +218,7 @@ fn the_thread_gets_what_a_worker_leaves() {
 #[test]
 fn the_thread_gets_what_it_is_given() {
     explore(|| {
-        let world = World::with(To::Thread);
-        assert!(world.lease.take());
-        let w = world.clone();
-        let poller = thread::spawn(move || w.poll());
-        world.lease.give_back(world.to);
-        world.end();
-        poller.join().unwrap();
-        world.check();
+        leave_to_the_thread(World::with(To::Thread));
     });
 }
 

@@ -98,7 +98,10 @@ impl Lowering<'_, '_> {
                 (Ty::Number, Ty::Int | Ty::Float) => self.widen(r, !wanted.dirty, to),
                 (ty @ (Ty::Int | Ty::Float), Ty::Number) => self.narrow(r, ty, to),
                 // The interpreter does the first round, and comes back with what it has come to ([`Lowering::becomes_float`]).
-                (Ty::Float, Ty::Int) if self.heads.contains(&to) && to > self.at => {
+                (Ty::Float, Ty::Int)
+                    if to > self.at
+                        && self.loops.iter().any(|l| l.head == to && self.becomes_float(l, r)) =>
+                {
                     return self.exit(to, LEAVE);
                 }
                 (ty, own) if ty != own => return self.exit(to, EXITED),
