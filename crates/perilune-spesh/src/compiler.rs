@@ -6,7 +6,7 @@ use crate::lower::{self, Cost, Draft, Failures, Task};
 use crate::memory::{self, Code, CodeMemory, Kind, Refused};
 use crate::perf::{Perf, Source};
 use crate::places::{Map, Places};
-use crate::profiles::Profiles;
+use crate::profiles::{Profiles, are_near};
 use crate::report::{self, Decisions, Outcome, Subject};
 use crate::trials::Trials;
 use crate::units::{self, Region, Unit};
@@ -23,6 +23,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// Of what is recorded, a function has to be one part of so many to be compiled, with what its calls cost if it is not.
 const SHARE: u64 = 200;
 
+/// Of a group that gains too little, one part of so many is dropped at once.
+const DROPPED: usize = 4;
 /// So many functions, at most, are looked at to be inlined in one.
 const MOST_CALLEES: usize = 50;
 /// So often in each instruction recorded a call has to be made for each instruction of the function that it calls if that is to be built in its place, beside an instruction that has been built in place of others already. So what is hot is built in place,
@@ -256,9 +258,18 @@ impl Compiler {
             return Vec::new();
         }
         let heavy = logs.iter().enumerate().filter(|(_, (heavy, ..))| *heavy);
-        let mut candidates: Vec<Candidate> = heavy
-            .filter_map(|(number, (_, rounds, log))| self.candidate(number, Arc::clone(log), rounds, purse))
-            .collect();
+        let is_hopeless = |log: &Log| purse.is_some() && self.profiles.is_hopeless(log);
+        let (hopeless, hopeful): (Vec<_>, Vec<_>) = heavy.partition(|(_, (.., log))| is_hopeless(log));
+        let candidate = |(number, (_, rounds, log)): &(usize, &(bool, Vec<Region>, Arc<Log>))| {
+            self.candidate(*number, Arc::clone(log), rounds, purse)
+        };
+        let mut candidates: Vec<Candidate> = hopeful.iter().filter_map(candidate).collect();
+        // What gains nothing alone may, with those that call it, or that it calls.
+        let is_near = |log: &Log| {
+            candidates.iter().any(|one| one.draft().is_some() && are_near(&one.log, log))
+        };
+        let near: Vec<_> = hopeless.iter().filter(|(_, (.., log))| is_near(log)).collect();
+        candidates.extend(near.into_iter().filter_map(candidate));
         let part = if purse.is_some() { SURE } else { WORTH };
         while self.drops_one_by_one(&mut candidates, part) || self.drops_groups(&mut candidates, part, purse)
         {
@@ -275,7 +286,7 @@ impl Compiler {
         self.drop_for(candidates, whys)
     }
 
-    /// Drops those groups of functions that call each other which gain too little all together.
+    /// Of groups of functions that call each other, and gain too little all together, drops those by which the group loses most. Without them the rest may be worth it.
     fn drops_groups(
         &self,
         candidates: &mut Vec<Candidate>,
@@ -285,13 +296,20 @@ impl Compiler {
         let costs: Vec<Option<Cost>> =
             candidates.iter().map(|one| self.cost_among(one, candidates, false)).collect();
         let groups = groups(candidates);
-        let why = |n: usize| {
-            let group = (0..candidates.len()).filter(|&m| groups[m] == groups[n]);
-            let members = group.filter_map(|m| Some((&candidates[m], costs[m]?)));
-            costs[n]?;
-            too_little(members, part, purse)
-        };
-        let whys = (0..candidates.len()).map(why).collect();
+        let saved = |one: &Candidate| self.cost_among(one, candidates, true).map(|cost| cost.saves() * one.part);
+        let mut whys: Vec<Option<Why>> = vec![None; candidates.len()];
+        for group in 0..candidates.len() {
+            let members = (0..candidates.len()).filter(|&n| groups[n] == group && costs[n].is_some());
+            let mut members: Vec<usize> = members.collect();
+            let with_costs = members.iter().filter_map(|&n| Some((&candidates[n], costs[n]?)));
+            let Some(why) = too_little(with_costs, part, purse).filter(|_| !members.is_empty()) else {
+                continue;
+            };
+            let gain = |n: usize| saved(&candidates[n]).unwrap_or(0.0) / candidates[n].price.max(1.0);
+            members.sort_by(|&a, &b| gain(a).total_cmp(&gain(b)));
+            let dropped = members.len().div_ceil(DROPPED);
+            members[..dropped].iter().for_each(|&n| whys[n] = Some(why));
+        }
         self.drop_for(candidates, whys)
     }
 
@@ -328,7 +346,6 @@ impl Compiler {
         let what = match self.profiles.code(&log, &unit) {
             Some(code) => What::Code(code),
             None if self.profiles.is_short(&log, &unit) => return None,
-            None if purse.is_some() && self.profiles.is_hopeless(&log) => return None,
             None => What::Draft(Box::new(self.drafted(usual, &log, &unit, purse)?)),
         };
         let size = if let What::Draft(drafted) = &what { drafted.draft.size } else { 0 };

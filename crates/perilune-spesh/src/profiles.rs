@@ -17,6 +17,7 @@ use crate::units::Unit;
 use perilune_syntax::Proto;
 use perilune_vm::machine::{Exits, Log, MachineCode, Recording};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Two drafts say the same if their costs are as near as this, as parts of what the interpreter does.
@@ -38,10 +39,15 @@ struct Profile {
     hopeless: f64,
     /// How often machine code has been made.
     compiled: u32,
-    /// How often code of its loops had been entered for next to nothing when that was last looked at, and how many logs there have to be before the like of it is made again.
-    short: (u32, u32),
+    /// What was known when code of its loops had been entered for next to nothing.
+    short: Short,
     /// How many of its instructions have been recorded, fading, as of that recording.
     weight: (f64, u32),
+}
+
+/// Whether one of these functions calls the other, as far as that was noted.
+pub fn are_near(one: &Log, other: &Log) -> bool {
+    one.calls_from(other.function()) > 0 || other.calls_from(one.function()) > 0
 }
 
 /// What a recording counts for when there has been one more.
@@ -77,6 +83,26 @@ impl Recordings {
     }
 }
 
+/// Code of loops that was entered for next to nothing: what was known when that was last looked at.
+#[derive(Clone, Copy, Debug, Default)]
+struct Short {
+    /// How often it had been.
+    times: u32,
+    /// How many logs of the function there were.
+    logs: u32,
+    /// How many functions had been given code.
+    made: u32,
+}
+
+impl Short {
+    /// How many logs there have to be before the like of it is made again: four times as many each time. If other functions have got code since (`made` have by now), half of that exponent: what the loop left machine code for may be some by now.
+    fn until(self, made: u32) -> u32 {
+        let times = self.times.min(12);
+        let more = if made == self.made { 4 << (2 * times) } else { 1 << times };
+        self.logs.saturating_add(more)
+    }
+}
+
 impl Profile {
     /// The code, if it is alive and has not been given up.
     fn code(&self) -> Option<Arc<MachineCode>> {
@@ -97,6 +123,8 @@ pub struct Profiles {
     functions: Mutex<HashMap<usize, Profile>>,
     /// Taken alone.
     recordings: Mutex<Recordings>,
+    /// How often a function has been given code.
+    made: AtomicU32,
 }
 
 impl Profiles {
@@ -154,7 +182,7 @@ impl Profiles {
                 next: 0,
                 hopeless: 0.0,
                 compiled: 0,
-                short: (0, 0),
+                short: Short::default(),
                 weight: (own, recordings.number),
             },
         );
@@ -190,16 +218,17 @@ impl Profiles {
         due
     }
 
-    /// Whether code of these loops was entered for next to nothing, and would be again, as far as can be told: each time it takes four times as many logs until it is tried once more.
+    /// Whether code of these loops was entered for next to nothing, and would be again, as far as can be told.
     pub fn is_short(&self, log: &Log, unit: &Unit) -> bool {
+        let made = self.made.load(Ordering::Relaxed);
         let mut profiles = self.lock();
         let Some(profile) = profiles.get_mut(&(Arc::as_ptr(log.proto()) as usize)) else { return false };
-        let short = profile.exits.short();
-        if short > profile.short.0 {
-            profile.short = (short, profile.logs.saturating_add(4 << (2 * short.min(12))));
+        let times = profile.exits.short();
+        if times > profile.short.times {
+            profile.short = Short { times, logs: profile.logs, made };
         }
         let is_the_same = profile.code.as_ref().is_some_and(|(known, _)| known.covers(unit));
-        !unit.starts && is_the_same && profile.logs < profile.short.1
+        !unit.starts && is_the_same && times > 0 && profile.logs < profile.short.until(made)
     }
 
     /// How often it has been tried to make machine code of a log's function.
@@ -255,9 +284,16 @@ impl Profiles {
         })
     }
 
-    /// The function of a log has this code from now on.
+    /// The function of a log has this code from now on. Those that call it, or that it calls, may gain something now.
     pub fn keep(&self, log: &Log, unit: Unit, code: &Arc<MachineCode>) {
-        if let Some(profile) = self.lock().get_mut(&(Arc::as_ptr(log.proto()) as usize)) {
+        self.made.fetch_add(1, Ordering::Relaxed);
+        let mut profiles = self.lock();
+        for other in profiles.values_mut().filter(|other| other.next > 0) {
+            if are_near(&other.log, log) {
+                other.next = 0;
+            }
+        }
+        if let Some(profile) = profiles.get_mut(&(Arc::as_ptr(log.proto()) as usize)) {
             profile.code = Some((unit, Arc::downgrade(code)));
             profile.compiled += 1;
         }
