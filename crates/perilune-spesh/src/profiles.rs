@@ -60,6 +60,8 @@ struct Recordings {
     count: f64,
     instructions: f64,
     library: f64,
+    /// What the last one says.
+    interpreted: f64,
 }
 
 impl Recordings {
@@ -70,6 +72,7 @@ impl Recordings {
         fade(&mut self.count, 1.0);
         fade(&mut self.instructions, recording.instructions as f64);
         fade(&mut self.library, recording.library as f64);
+        self.interpreted = recording.interpreted as f64;
     }
 
     /// What is left by now of what was `weight` at recording `at`.
@@ -79,7 +82,11 @@ impl Recordings {
 
     /// The average one.
     fn window(&self) -> Window {
-        Window { library: self.library / self.count, instructions: self.instructions / self.count }
+        Window {
+            library: self.library / self.count,
+            instructions: self.instructions / self.count,
+            interpreted: self.interpreted,
+        }
     }
 }
 
@@ -305,7 +312,7 @@ mod tests {
     use super::*;
 
     fn recording(instructions: u32, library: u64) -> Recording {
-        Recording { logs: Vec::new(), instructions, library }
+        Recording { logs: Vec::new(), instructions, library, interpreted: 1.0 }
     }
 
     #[test]

@@ -424,6 +424,8 @@ pub struct Recording {
     pub instructions: u32,
     /// Nanoseconds of processor time that the domain's thread took for library functions and allocations among them.
     pub library: u64,
+    /// Which part of the program's time is the interpreter's by now, as far as can be told: what is recorded is a part of that.
+    pub interpreted: f32,
 }
 
 /// So many instructions are recorded behind an exit.
@@ -831,7 +833,8 @@ impl Vm {
         // The thread may have waited for a processor meanwhile. It may also be another one than that which began, and have taken less.
         let library = (nanos as f64 * (logging.library as f64 / passed as f64).min(1.0)) as u64;
         let logs = logging.logs.into_iter().map(|(_, log)| log).collect();
-        let recording = Recording { logs, instructions: logging.seen, library };
+        let interpreted = self.lua.machine.ticks.interpreted();
+        let recording = Recording { logs, instructions: logging.seen, library, interpreted };
         let (functions, instructions) =
             (Count::from(recording.logs.len()), Count::from(recording.instructions as usize));
         perilune_trace::emit(event::CompileQueued { functions, instructions });

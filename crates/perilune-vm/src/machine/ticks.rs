@@ -18,6 +18,13 @@ const GAP: u32 = 2;
 /// More fruitless ones are not counted.
 const MOST_FRUITLESS: u32 = 16;
 
+/// What a tick counts for when there has been one more.
+const FADES: f32 = 0.9;
+/// What earlier ones count for once there is new machine code.
+const CHANGED: f32 = 0.5;
+/// So many ticks are supposed to have found functions without machine code, before there has been any.
+const PRIOR: f32 = 1.0;
+
 /// What ticks have found.
 pub(crate) struct Ticks {
     /// How many have been seen.
@@ -30,13 +37,16 @@ pub(crate) struct Ticks {
     fruitless: u32,
     /// One is enough.
     eager: bool,
+    /// How many were looked at, and how many of them found a function cold; fading.
+    looked: f32,
+    cold: f32,
     /// The last one found a native: the function of Lua that it calls next is looked at instead.
     put_off: bool,
 }
 
 impl Default for Ticks {
     fn default() -> Ticks {
-        Ticks { seen: 0, warm: 0, next: 0, fruitless: 0, eager: true, put_off: false }
+        Ticks { seen: 0, warm: 0, next: 0, fruitless: 0, eager: true, looked: 0.0, cold: 0.0, put_off: false }
     }
 }
 
@@ -47,8 +57,20 @@ impl Ticks {
         self.put_off
     }
 
+    /// Which part of the time goes by in functions without machine code, as far as the last ticks tell: few say little.
+    pub fn interpreted(&self) -> f32 {
+        (self.cold + PRIOR) / (self.looked + PRIOR)
+    }
+
+    /// There is new machine code: what ticks found before says less.
+    fn change(&mut self) {
+        (self.looked, self.cold) = (self.looked * CHANGED, self.cold * CHANGED);
+    }
+
     /// One more, whether it finds a function `cold`, without machine code: whether to record.
     fn count(&mut self, cold: bool) -> bool {
+        self.looked = self.looked * FADES + 1.0;
+        self.cold = self.cold * FADES + cold as u8 as f32;
         if self.seen < self.next {
             return false;
         }
@@ -106,6 +128,7 @@ impl Vm {
         let Some(specializer) = self.lua.machine.specializer.clone() else { return };
         let handle = self.interrupt_handle();
         (self.lua.machine.ticks.fruitless, self.lua.machine.ticks.eager) = (0, true);
+        self.lua.machine.ticks.change();
         for code in specializer.fetch(&handle) {
             let proto = Arc::as_ptr(code.proto());
             for n in 0..self.lua.gc.protos.len() {
