@@ -28,6 +28,8 @@ const MARGIN: f64 = 0.35;
 const PART: i64 = 16;
 /// What may have been saved up, in nanoseconds.
 const SAVED: i64 = 35_000_000;
+/// This part of what may be spent is spent at once, if it is for several functions.
+const AT_ONCE: f64 = 0.5;
 /// Functions with more instructions are not compiled.
 pub const LARGEST: usize = 800;
 /// What a draft costs, of what compiling does.
@@ -124,6 +126,15 @@ impl Budget {
             self.returns_at((self.program as f64 * cost * MARGIN / worth) as u64);
         }
         enough
+    }
+
+    /// Whether so many nanoseconds may be spent at once, on several functions: [half](AT_ONCE) of what may be spent. What turns out to be wrong is made anew from the rest.
+    pub fn affords(&self, cost: f64) -> bool {
+        let most = self.allowance as f64 * AT_ONCE;
+        if cost > most {
+            self.returns_at(self.program);
+        }
+        cost <= most
     }
 
     /// When the program has taken so much, what runs is recorded again.

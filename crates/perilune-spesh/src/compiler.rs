@@ -271,9 +271,10 @@ impl Compiler {
         let near: Vec<_> = hopeless.iter().filter(|(_, (.., log))| is_near(log)).collect();
         candidates.extend(near.into_iter().filter_map(candidate));
         let part = if purse.is_some() { SURE } else { WORTH };
-        while self.drops_one_by_one(&mut candidates, part) || self.drops_groups(&mut candidates, part, purse)
-        {
-        }
+        while self.drops_one_by_one(&mut candidates, part)
+            || self.drops_groups(&mut candidates, part, purse)
+            || self.drops_excess(&mut candidates, purse)
+        {}
         candidates.into_iter().filter_map(|one| Some((one.number, self.made(one)?))).collect()
     }
 
@@ -296,7 +297,6 @@ impl Compiler {
         let costs: Vec<Option<Cost>> =
             candidates.iter().map(|one| self.cost_among(one, candidates, false)).collect();
         let groups = groups(candidates);
-        let saved = |one: &Candidate| self.cost_among(one, candidates, true).map(|cost| cost.saves() * one.part);
         let mut whys: Vec<Option<Why>> = vec![None; candidates.len()];
         for group in 0..candidates.len() {
             let members = (0..candidates.len()).filter(|&n| groups[n] == group && costs[n].is_some());
@@ -305,12 +305,38 @@ impl Compiler {
             let Some(why) = too_little(with_costs, part, purse).filter(|_| !members.is_empty()) else {
                 continue;
             };
-            let gain = |n: usize| saved(&candidates[n]).unwrap_or(0.0) / candidates[n].price.max(1.0);
-            members.sort_by(|&a, &b| gain(a).total_cmp(&gain(b)));
-            let dropped = members.len().div_ceil(DROPPED);
-            members[..dropped].iter().for_each(|&n| whys[n] = Some(why));
+            self.worst(candidates, &mut members).iter().for_each(|&n| whys[n] = Some(why));
         }
         self.drop_for(candidates, whys)
+    }
+
+    /// Drops those by which least is gained, if all together cost more than may be spent at once.
+    fn drops_excess(&self, candidates: &mut Vec<Candidate>, purse: Option<(&Budget, Window)>) -> bool {
+        let Some((budget, window)) = purse else { return false };
+        let drafts = (0..candidates.len()).filter(|&n| candidates[n].draft().is_some());
+        let mut drafts: Vec<usize> = drafts.collect();
+        let price: f64 = drafts.iter().map(|&n| candidates[n].price).sum();
+        if drafts.len() < 2 || budget.affords(price) {
+            return false;
+        }
+        let mut whys: Vec<Option<Why>> = vec![None; candidates.len()];
+        for &n in self.worst(candidates, &mut drafts) {
+            let saves = self.cost_among(&candidates[n], candidates, true).map_or(0.0, Cost::saves);
+            let worth = budget.worth(saves * candidates[n].part, window);
+            whys[n] = Some(Why::TooLittle(worth, candidates[n].price));
+        }
+        self.drop_for(candidates, whys)
+    }
+
+    /// Those of `members` without which the others lose least, for what they cost: some of them.
+    fn worst<'a>(&self, candidates: &[Candidate], members: &'a mut [usize]) -> &'a [usize] {
+        let gain = |n: &usize| {
+            let one = &candidates[*n];
+            let saves = self.cost_among(one, candidates, true).map_or(0.0, Cost::saves);
+            saves * one.part / one.price.max(1.0)
+        };
+        members.sort_by_cached_key(|n| ordered(gain(n)));
+        &members[..members.len().div_ceil(DROPPED)]
     }
 
     /// Whether any is dropped.
@@ -561,6 +587,12 @@ fn subject<'a>(
     let inside = (0..log.proto().code.len()).filter(|&at| unit.contains(at)).collect();
     let (stepped, inlined) = (&draft.stepped, &draft.inlined);
     Subject { log, starts: unit.starts, inside, stepped, inlined, unmade: &draft.unmade, callees }
+}
+
+/// A number by which floats are in order.
+fn ordered(gain: f64) -> i64 {
+    let bits = gain.to_bits() as i64;
+    bits ^ (((bits >> 63) as u64) >> 1) as i64
 }
 
 /// For each candidate the number of its group: those of a group call each other, one way or another.
