@@ -265,9 +265,8 @@ impl Compiler {
         };
         let mut candidates: Vec<Candidate> = hopeful.iter().filter_map(candidate).collect();
         // What gains nothing alone may, with those that call it, or that it calls.
-        let is_near = |log: &Log| {
-            candidates.iter().any(|one| one.draft().is_some() && are_near(&one.log, log))
-        };
+        let is_near =
+            |log: &Log| candidates.iter().any(|one| one.draft().is_some() && are_near(&one.log, log));
         let near: Vec<_> = hopeless.iter().filter(|(_, (.., log))| is_near(log)).collect();
         candidates.extend(near.into_iter().filter_map(candidate));
         let part = if purse.is_some() { SURE } else { WORTH };

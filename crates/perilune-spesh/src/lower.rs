@@ -36,6 +36,7 @@ mod elements;
 mod exits;
 mod facts;
 mod failures;
+mod fields;
 mod index;
 mod inline;
 mod iterate;
@@ -84,7 +85,7 @@ use unmade::Unmade;
 type Val = clif::Value;
 
 /// What is known of a register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Ty {
     /// Nothing; the value is in its slot.
     Any,

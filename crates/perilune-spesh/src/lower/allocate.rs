@@ -156,6 +156,7 @@ impl Lowering<'_, '_> {
         let what = self.b.ins().iconst(types::I64, layout::FIELD);
         self.is_writable((Some(name), table), what, &stored, slow.block);
         self.store_stored(&stored, slots, Self::slot(i.b() as usize));
+        self.has_stored(name, (shape, i.b() as u32), &stored);
         self.join(at, slow, None);
     }
 

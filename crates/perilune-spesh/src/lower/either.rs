@@ -13,9 +13,9 @@ use super::control::{Comparison, Order};
 use super::mixed::{self, Operation};
 use super::numbers::SMALL;
 use super::{EXITED, Known, Lowering, Register, Ty};
+use crate::backend;
 use crate::backend::clif::{
-    Block, InstBuilder, InstructionData, MemFlagsData, Opcode, Value, ValueDef, condcodes::FloatCC,
-    condcodes::IntCC, types,
+    Block, InstBuilder, MemFlagsData, Value, condcodes::FloatCC, condcodes::IntCC, types,
 };
 use crate::live;
 use perilune_syntax::operands::Registers;
@@ -45,7 +45,7 @@ fn read(i: Instr) -> Registers {
 }
 
 /// Whether a number is below 2^53 in magnitude.
-fn is_small(n: i64) -> bool {
+pub(super) fn is_small(n: i64) -> bool {
     n.unsigned_abs() < SMALL as u64
 }
 
@@ -218,12 +218,8 @@ impl Lowering<'_, '_> {
 
     /// The float that an integer is; goes to `otherwise` if its magnitude is too large.
     fn exactly(&mut self, int: Value, otherwise: Block) -> Value {
-        let dfg = &self.b.func.dfg;
-        if let ValueDef::Result(inst, _) = dfg.value_def(dfg.resolve_aliases(int))
-            && let InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } = dfg.insts[inst]
-            && is_small(imm.bits())
-        {
-            return self.b.ins().f64const(imm.bits() as f64);
+        if let Some(n) = backend::integer(self.b.func, int).filter(|n| is_small(*n)) {
+            return self.b.ins().f64const(n as f64);
         }
         let moved = self.b.ins().iadd_imm_s(int, SMALL - 1);
         let small = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, moved, 2 * (SMALL - 1));

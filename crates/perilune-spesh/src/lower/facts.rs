@@ -64,6 +64,8 @@ pub(super) enum Fact {
     Array(Name, Kind),
     /// A table has this shape: the address of its fields.
     Slots(Name, u32),
+    /// A table has this shape, and in this slot a value of this type: the value.
+    Field(Name, u32, u32, Ty),
     /// Numbers may be stored into it without asking.
     Writable(Name),
     /// Anything may be stored into it without telling the collector: it has the epoch of the day. Not hoisted: a collection ends it.
@@ -102,6 +104,7 @@ impl Fact {
         match self {
             Fact::Array(name, _)
             | Fact::Slots(name, _)
+            | Fact::Field(name, ..)
             | Fact::Writable(name)
             | Fact::Fresh(name)
             | Fact::Class(name, ..)
@@ -143,6 +146,7 @@ impl Fact {
             Fact::Room(_)
             | Fact::Array(..)
             | Fact::Slots(..)
+            | Fact::Field(..)
             | Fact::Writable(_)
             | Fact::Fresh(_)
             | Fact::Native(..)
@@ -160,6 +164,7 @@ impl Fact {
         match self {
             Fact::Array(_, kind) => Fact::Array(name, kind),
             Fact::Slots(_, shape) => Fact::Slots(name, shape),
+            Fact::Field(_, shape, slot, ty) => Fact::Field(name, shape, slot, ty),
             Fact::Writable(_) => Fact::Writable(name),
             Fact::Fresh(_) => Fact::Fresh(name),
             Fact::Class(_, frame, cache, node) => Fact::Class(name, frame, cache, node),
@@ -194,7 +199,17 @@ impl State {
 
     /// A table has got another shape, and a field that it did not have before: any table may be that one.
     pub(super) fn forget_shapes(&mut self) {
-        self.facts.retain(|fact| !matches!(fact, Fact::Slots(..) | Fact::Class(..) | Fact::StringMethod(..)));
+        let is_by_shape = |fact: &Fact| {
+            matches!(fact, Fact::Slots(..) | Fact::Field(..) | Fact::Class(..) | Fact::StringMethod(..))
+        };
+        self.facts.retain(|fact| !is_by_shape(fact));
+    }
+
+    /// Something has been stored into this slot of a table of this shape: any of them may be that one.
+    pub(super) fn forget_field(&mut self, (shape, slot): (u32, u32)) {
+        let is_there =
+            |fact: &Fact| matches!(fact, Fact::Field(_, its, own, _) if (*its, *own) == (shape, slot));
+        self.facts.retain(|fact| !is_there(fact));
     }
 
     /// Variables are over that upvalues may be those of.
@@ -386,6 +401,9 @@ impl Lowering<'_, '_> {
             (Fact::GlobalTable(_, up, key, cache), _) => drop(self.global_table(up, key, cache, exit)),
             (Fact::Array(name, kind), Some(table)) => drop(self.array(name, table, kind, exit)),
             (Fact::Slots(name, shape), Some(table)) => drop(self.slots(name, table, shape, exit)),
+            (Fact::Field(name, shape, slot, ty), Some(table)) => {
+                self.find_field(name, table, (shape, slot), ty, exit);
+            }
             (Fact::Writable(name), Some(table)) => self.writable(Some(name), table, exit),
             (Fact::Class(name, _, cache, node), Some(table)) => {
                 self.class(name, table, cache, node, exit);
@@ -475,8 +493,9 @@ impl Lowering<'_, '_> {
 
     fn variables(&mut self, fact: Fact) -> [Variable; 2] {
         let b = &mut *self.b;
+        let first = if matches!(fact, Fact::Field(.., Ty::Float)) { types::F64 } else { types::I64 };
         let second = if matches!(fact, Fact::Held(_)) { types::I8 } else { types::I64 };
-        *self.found.entry(fact).or_insert_with(|| [types::I64, second].map(|ty| b.declare_var(ty)))
+        *self.found.entry(fact).or_insert_with(|| [first, second].map(|ty| b.declare_var(ty)))
     }
 
     /// What comes with a fact that holds: as many values as its kind has. Of one that does not hold the variables have what they had on another way, or nothing.

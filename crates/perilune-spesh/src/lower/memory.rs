@@ -306,9 +306,7 @@ impl Lowering<'_, '_> {
         self.is_something(&stored, slow.block);
         let what = self.b.ins().iconst(types::I64, layout::FIELD);
         if let Some(Cache::Own { shape, slot }) = self.site(at).cache {
-            let slots = self.slots(name, table, shape, slow.block);
-            self.is_writable((Some(name), table), what, &stored, slow.block);
-            self.replace(slots, Self::slot(slot as usize), &stored, slow.block);
+            self.set_own_field((name, table), (shape, slot), &stored, slow.block);
         } else {
             let node = self.global_address(up, i.b(), i.d(), slow.block);
             self.is_writable((Some(name), table), what, &stored, slow.block);
@@ -515,14 +513,7 @@ impl Lowering<'_, '_> {
         let to = miss.as_ref().map_or(slow.block, |miss| miss.block);
         match cache {
             Cache::Add { .. } | Cache::OfStrings { .. } => self.field_by_leaf(at, table, ty, to),
-            Cache::Own { shape, slot } => {
-                let slots = self.slots(name, table, shape, to);
-                if ty == Ty::Any && site.result.contains(Tag::NIL) {
-                    self.take_or_nil(at, table, slots, Self::slot(slot as usize), to);
-                } else {
-                    self.take(at, slots, Self::slot(slot as usize), to);
-                }
-            }
+            Cache::Own { shape, slot } => self.own_field(at, (name, table), (shape, slot), to),
             Cache::Class { node } => drop(self.take_from_class(at, (name, table), node, to)),
             Cache::Node => {
                 let node = self.node(table, i.c(), i.d(), to);
@@ -714,6 +705,9 @@ impl Lowering<'_, '_> {
             let address = self.field_of_shapes((name, table), (site.fields.own(), &[]), miss.block);
             self.is_writable((Some(name), table), what, stored, miss.block);
             self.replace(address, 0, stored, miss.block);
+            if let Some(now) = &mut self.now {
+                site.fields.own().iter().for_each(|field| now.forget_field(*field));
+            }
             self.join_with(at, miss, |this| this.set_field_by_leaf(at, table, slow.block));
             return self.join(at, slow, None);
         }
@@ -725,11 +719,7 @@ impl Lowering<'_, '_> {
         let to = miss.as_ref().map_or(slow.block, |miss| miss.block);
         self.is_something(&stored, to);
         match cache {
-            Cache::Own { shape, slot } => {
-                let slots = self.slots(name, table, shape, to);
-                self.is_writable((Some(name), table), what, &stored, to);
-                self.replace(slots, Self::slot(slot as usize), &stored, to);
-            }
+            Cache::Own { shape, slot } => self.set_own_field((name, table), (shape, slot), &stored, to),
             Cache::Add { before, slot, shape } => {
                 let slots = self.slots(name, table, before, to);
                 // Another domain may have recorded this, and here no table has had the field yet: then its name has no number, by which it is found.
@@ -743,6 +733,7 @@ impl Lowering<'_, '_> {
                     now.forget_shapes();
                 }
                 self.keep(Fact::Slots(name, shape), vec![slots]);
+                self.has_stored(name, (shape, slot), &stored);
             }
             Cache::Node | Cache::Class { .. } | Cache::OfStrings { .. } => {
                 self.set_field_by_leaf(at, table, slow.block);

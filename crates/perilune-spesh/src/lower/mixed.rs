@@ -4,7 +4,9 @@
 //! code looks at both tags, each time, and nothing is known of the result. Anything but numbers is the interpreter's.
 
 use super::control::Order;
+use super::either::is_small;
 use super::{Known, Lowering, Ty};
+use crate::backend;
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
 use perilune_syntax::{Constant, Op};
 use perilune_vm::Tag;
@@ -292,24 +294,23 @@ impl Lowering<'_, '_> {
         let slow = self.b.create_block();
         let before = self.now.clone();
         let (x_of, y_of) = (x, y);
-        let [ints, floats, done] = [(); 3].map(|()| self.b.create_block());
+        let [floats, done] = [(); 2].map(|()| self.b.create_block());
         let holds = self.b.append_block_param(done, types::I8);
-        let [first, second] = [x, y].map(|x| self.is_integer(x));
-        let both = self.b.ins().band(first, second);
-        self.b.ins().brif(both, ints, &[], floats, &[]);
-        self.go_to(ints);
-        let base = self.b.use_var(self.base);
-        let payload = |this: &mut Self, x: Operand| match x {
-            Operand::Known(n) if n.ty == Ty::Int => Some(n.val),
-            Operand::Known(_) => None,
-            Operand::Slot(r) => Some(this.load(types::I64, base, Self::slot(r) + layout::PAYLOAD)),
-        };
-        match (payload(self, x), payload(self, y)) {
-            (Some(x), Some(y)) => {
-                let answer = self.b.ins().icmp(order.ints(), x, y);
-                self.b.ins().jump(done, &[answer.into()]);
-            }
-            _ => drop(self.b.ins().jump(slow, &[])),
+        if [x, y].iter().any(|x| matches!(x, Operand::Known(n) if n.ty == Ty::Float)) {
+            self.b.ins().jump(floats, &[]);
+        } else {
+            let ints = self.b.create_block();
+            let [first, second] = [x, y].map(|x| self.is_integer(x));
+            let both = self.b.ins().band(first, second);
+            self.b.ins().brif(both, ints, &[], floats, &[]);
+            self.go_to(ints);
+            let base = self.b.use_var(self.base);
+            let [first, second] = [x, y].map(|x| match x {
+                Operand::Known(n) => n.val,
+                Operand::Slot(r) => self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD),
+            });
+            let answer = self.b.ins().icmp(order.ints(), first, second);
+            self.b.ins().jump(done, &[answer.into()]);
         }
         self.go_to(floats);
         let [x, y] = [x, y].map(|x| self.exact_float(x, slow));
@@ -376,6 +377,9 @@ impl Lowering<'_, '_> {
     /// The float that is just the number that an operand is; goes to `slow` if there may be none.
     fn exact_float(&mut self, x: Operand, slow: Block) -> Value {
         let exact = |this: &mut Self, n: Value| {
+            if let Some(n) = backend::integer(this.b.func, n).filter(|n| is_small(*n)) {
+                return this.b.ins().f64const(n as f64);
+            }
             let moved = this.b.ins().iadd_imm_s(n, 1 << 53);
             let is = this.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, moved, 1 << 54);
             this.unless(is, slow);
