@@ -6,7 +6,7 @@ use super::{Lowering, Ty, Val};
 use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
 use perilune_syntax::{Op, Proto};
 use perilune_vm::Tag;
-use perilune_vm::machine::{CODES, EXITED, LEAVE, Log, MachineCode, TAIL, layout};
+use perilune_vm::machine::{CODES, EXITED, LEAVE, Log, MachineCode, RETURNED, TAIL, layout};
 use perilune_vm::{Effect, Intrinsic, Native, Quick};
 
 /// From a frame's base to its function, where results go.
@@ -475,6 +475,9 @@ impl<'a> Lowering<'a, '_> {
             let unusual = self.cold_block(0);
             self.b.ins().brif(is, exactly, &[], unusual, &[]);
             self.go_to(unusual);
+            if self.log.calls_from_natives() > 0 {
+                self.give_to_native(a, word, count);
+            }
         }
         let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
         let slow = self.b.ins().band_imm_u(flags, (layout::SLOW_RETURN & !own) as i64);
@@ -514,6 +517,26 @@ impl<'a> Lowering<'a, '_> {
         self.go_to(otherwise.block);
         self.now = otherwise.before;
         self.finish(at);
+    }
+
+    /// The same where a native has called the function, if what tells how the frame returns is this `word`: whoever runs the code for the native goes on.
+    fn give_to_native(&mut self, a: usize, word: Val, count: i32) {
+        let usual = layout::return_word_to_native(count as i16);
+        let is = self.b.ins().icmp_imm_s(IntCC::Equal, word, usual as i32 as i64);
+        let [native, other] = [(); 2].map(|()| self.b.create_block());
+        self.b.set_cold_block(other);
+        self.b.ins().brif(is, native, &[], other, &[]);
+        self.go_to(native);
+        let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+        self.give(a, base, RESULTS, count);
+        let values = self.load(types::I32, base, layout::FRAME_DELTA);
+        let values = self.b.ins().uextend(types::I64, values);
+        let bytes = self.b.ins().ishl_imm_u(values, layout::VALUE_SIZE.trailing_zeros() as i64);
+        let caller = self.b.ins().isub(base, bytes);
+        self.store(caller, vm, layout::VM_BASE);
+        let answer = self.b.ins().iconst(types::I64, RETURNED as i64);
+        self.b.ins().return_(&[answer]);
+        self.go_to(other);
     }
 
     /// Values of registers from `a` on go to lower addresses, from so far from `target` on. None is overwritten before it is moved.

@@ -2,7 +2,7 @@
 //! themselves; `tests` pins what lowering takes for granted beyond that.
 
 use crate::Vm;
-use crate::frame::{CALL_GAP, FRAME_SLOTS, Frame};
+use crate::frame::{CALL_GAP, F_ENTRY, FRAME_SLOTS, Frame};
 use crate::interp::ic::Ic;
 use crate::object::{LuaClosure, LuaString, NativeClosure, Node, ProtoInst, Table, Thread, Upval};
 use crate::shared::SharedRef;
@@ -26,6 +26,8 @@ pub const FRAME_PC: i32 = offset_of!(Frame, pc) as i32 - FRAME_SLOTS as i32 * VA
 pub const FRAME_FUNCTION: i32 = -(CALL_GAP as i32) * VALUE_SIZE;
 /// From a frame's base to the first 8 bytes of its record that are no `pc`: see [`call_word`].
 pub const FRAME_CALL: i32 = FRAME_PC + offset_of!(Frame, tag0) as i32;
+/// How many values below the base that of the caller is: 4 bytes.
+pub const FRAME_DELTA: i32 = FRAME_PC + offset_of!(Frame, delta) as i32;
 /// From a frame's base to the flags of its record, 1 byte; if one of [`SLOW_RETURN`] is set, only the interpreter knows how to return.
 pub const FRAME_FLAGS: i32 = FRAME_PC + offset_of!(Frame, flags) as i32;
 /// See [`FRAME_FLAGS`].
@@ -251,6 +253,11 @@ pub const RETURN_MASK: u32 = !((TAIL_CALLED as u32) << 8);
 /// What [`RETURN_MASK`] leaves of the 4 bytes at [`FRAME_CALL`] in a frame without flags whose caller wants so many results.
 pub const fn return_word(results: i16) -> u32 {
     Tag::FRAME.0 as u32 | (results as u16 as u32) << 16
+}
+
+/// The same in a frame of a function that a native has called.
+pub const fn return_word_to_native(results: i16) -> u32 {
+    return_word(results) | (F_ENTRY as u32) << 8
 }
 
 /// The bit of what is at [`FRAME_CALL`] that says that the function has replaced another one.
