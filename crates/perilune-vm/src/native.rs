@@ -183,6 +183,8 @@ pub enum Intrinsic {
     Byte,
     /// `string.len`, of a string
     Len,
+    /// `string.sub`, of a string and an integer, twice: one byte of it
+    Sub,
     /// `ipairs`, whose iterator is this
     Ipairs(&'static Native),
     /// `pairs`, of a table without metatable, whose iterator is this

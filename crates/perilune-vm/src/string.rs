@@ -222,6 +222,11 @@ pub struct StringTable {
 /// Slots for what is interned first: the names of the standard library, some 230.
 const AT_FIRST: usize = 512;
 
+impl StringTable {
+    /// Where [`StringTable::short`] lies: machine code looks there.
+    pub(crate) const SHORT: usize = std::mem::offset_of!(StringTable, short);
+}
+
 impl Default for StringTable {
     fn default() -> Self {
         StringTable {

@@ -99,7 +99,8 @@ pub const LEAVING: f64 = 15.0;
 
 /// What a native costs that machine code does itself, in line or by its quick form.
 fn native(native: &Native) -> f64 {
-    let in_line = native.intrinsic.is_some_and(|intrinsic| !matches!(intrinsic, Intrinsic::Select));
+    let in_line =
+        native.intrinsic.is_some_and(|intrinsic| !matches!(intrinsic, Intrinsic::Select | Intrinsic::Sub));
     match native.quick.filter(|_| !in_line) {
         None => DONE,
         Some(quick) if quick.effect == Effect::Allocates => 0.6 * ALLOCATED,

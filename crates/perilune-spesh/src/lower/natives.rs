@@ -28,7 +28,10 @@ impl Lowering<'_, '_> {
         {
             return;
         }
-        if matches!(i.c(), 1 | 2) && !site.natives && self.set_metatable(at) || self.check(at) {
+        if matches!(i.c(), 1 | 2) && !site.natives && self.set_metatable(at)
+            || self.check(at)
+            || self.byte_of_string(at)
+        {
             return;
         }
         let is_plain = matches!(i.c(), 0 | 2) && i.b() > 1;
@@ -174,7 +177,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Register `a` becomes the value of these parts, which is of this type, else the code exits behind instruction `at`: that has been done.
-    fn take_answer(&mut self, at: usize, a: usize, ty: Ty, payload: Value, tag: Value) {
+    pub(super) fn take_answer(&mut self, at: usize, a: usize, ty: Ty, payload: Value, tag: Value) {
         let own = self.b.ins().ireduce(types::I8, tag);
         let Some(wanted) = ty.tag() else { return self.put(a, own, payload) };
         let [on, other] = [(); 2].map(|()| self.b.create_block());
@@ -267,7 +270,7 @@ impl Lowering<'_, '_> {
             }
             // These are done elsewhere, if at all.
             Intrinsic::Ipairs(_) | Intrinsic::Pairs(_) | Intrinsic::Select | Intrinsic::SetMetatable => false,
-            Intrinsic::Assert | Intrinsic::Type => false,
+            Intrinsic::Assert | Intrinsic::Type | Intrinsic::Sub => false,
         }
     }
 
@@ -277,7 +280,7 @@ impl Lowering<'_, '_> {
         let int = |val| Some(Known { ty: Ty::Int, val });
         match intrinsic {
             Intrinsic::Ipairs(_) | Intrinsic::Pairs(_) | Intrinsic::Select | Intrinsic::SetMetatable => None,
-            Intrinsic::Assert | Intrinsic::Type => None,
+            Intrinsic::Assert | Intrinsic::Type | Intrinsic::Sub => None,
             Intrinsic::Abs => match self.known(first)? {
                 Known { ty: Ty::Int, val } => {
                     let negative = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, val, 0);
@@ -326,24 +329,11 @@ impl Lowering<'_, '_> {
             }
             Intrinsic::Byte => {
                 let string = self.string(first, slow);
-                let length = self.load(types::I32, string, layout::STRING_LENGTH);
-                let length = self.b.ins().uextend(types::I64, length);
-                let index = match count {
-                    1 => self.b.ins().iconst(types::I64, 0),
-                    _ => {
-                        // From the end, if it is negative; that of 0 is past all ends.
-                        let position = self.known(first + 1)?.val;
-                        let from_end = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, position, 0);
-                        let behind = self.b.ins().iadd(position, length);
-                        let index = self.b.ins().iadd_imm_s(position, -1);
-                        self.b.ins().select(from_end, behind, index)
-                    }
+                let position = match count {
+                    1 => self.b.ins().iconst(types::I64, 1),
+                    _ => self.known(first + 1)?.val,
                 };
-                let within = self.b.ins().icmp(IntCC::UnsignedLessThan, index, length);
-                self.unless(within, slow);
-                let address = self.b.ins().iadd(string, index);
-                let byte = self.load(types::I8, address, layout::STRING_BYTES);
-                int(self.b.ins().uextend(types::I64, byte))
+                int(self.byte_at(string, position, slow))
             }
         }
     }

@@ -13,7 +13,8 @@ pub(super) static LEN: Native = Native::leaf("len", len).known_as(Intrinsic::Len
 pub(super) static LOWER: Native = Native::leaf("lower", lower).quick(Effect::Allocates, quick_lower);
 pub(super) static REP: Native = Native::leaf("rep", rep).quick(Effect::Allocates, quick_rep);
 pub(super) static REVERSE: Native = Native::leaf("reverse", reverse).quick(Effect::Allocates, quick_reverse);
-pub(super) static SUB: Native = Native::leaf("sub", sub).quick(Effect::Allocates, quick_sub);
+pub(super) static SUB: Native =
+    Native::leaf("sub", sub).known_as(Intrinsic::Sub).quick(Effect::Allocates, quick_sub);
 pub(super) static UPPER: Native = Native::leaf("upper", upper).quick(Effect::Allocates, quick_upper);
 
 /// `string.len(s)`

@@ -6,6 +6,7 @@ use crate::frame::{CALL_GAP, F_ENTRY, FRAME_SLOTS, Frame};
 use crate::interp::ic::Ic;
 use crate::object::{LuaClosure, LuaString, NativeClosure, Node, ProtoInst, Table, Thread, Upval};
 use crate::shared::SharedRef;
+use crate::string::StringTable;
 use crate::value::{Gc, Tag, Type, Value};
 use perilune_heap::Header;
 use std::mem::offset_of;
@@ -132,6 +133,8 @@ pub const fn cache_of_strings(node: bool) -> u64 {
     let kind = if node { PROTO_NODE } else { PROTO_SLOT };
     STRINGS as u64 | (kind as u64) << 32
 }
+/// Where the addresses of the strings of one byte are, by that byte: 0 until the first is needed, and after its end.
+pub const VM_BYTES: i32 = (offset_of!(Vm, lua.interned.strings) + StringTable::SHORT) as i32;
 /// From a state to the metatable of strings; null: none.
 pub const VM_STRING_METATABLE: i32 = (offset_of!(Vm, lua.roots.type_metatables)
     + crate::value::Type::String as usize * size_of::<*mut Table>())

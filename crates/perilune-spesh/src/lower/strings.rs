@@ -1,0 +1,66 @@
+//! Single bytes of strings.
+//!
+//! `s:sub(i, i)` is how Lua programs look at a text byte by byte. A domain keeps its strings of one byte in a table, so the one that it is lies there, unless nobody has asked for it since it was last collected.
+//! That the two positions are one value is known if both are copies of one; others are for the quick form.
+
+use super::{Lowering, Ty};
+use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
+use perilune_vm::machine::layout;
+use perilune_vm::{Intrinsic, Tag};
+
+impl Lowering<'_, '_> {
+    /// The byte at a position of a string, from its end if the position is negative; that of 0, and what is beyond the ends, goes to `slow`.
+    pub(super) fn byte_at(&mut self, string: Value, position: Value, slow: Block) -> Value {
+        let length = self.load(types::I32, string, layout::STRING_LENGTH);
+        let length = self.b.ins().uextend(types::I64, length);
+        let from_end = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, position, 0);
+        let behind = self.b.ins().iadd(position, length);
+        // That of 0 is past all ends.
+        let index = self.b.ins().iadd_imm_s(position, -1);
+        let index = self.b.ins().select(from_end, behind, index);
+        let within = self.b.ins().icmp(IntCC::UnsignedLessThan, index, length);
+        self.unless(within, slow);
+        let address = self.b.ins().iadd(string, index);
+        let byte = self.load(types::I8, address, layout::STRING_BYTES);
+        self.b.ins().uextend(types::I64, byte)
+    }
+
+    /// `CALL` of `string.sub` for one byte, if it is that.
+    pub(super) fn byte_of_string(&mut self, at: usize) -> bool {
+        let (i, site) = (self.code(at), self.site(at));
+        let is_it = |native: &&perilune_vm::Native| matches!(native.intrinsic, Some(Intrinsic::Sub));
+        let native = site.native.filter(|_| !site.natives && !site.has_upvalues).filter(is_it);
+        let (a, first) = (i.a() as usize, i.a() as usize + layout::GAP as usize);
+        let Some((native, quick)) = native.and_then(|native| Some((native, native.quick?))) else {
+            return false;
+        };
+        let is_one = self.name_of(first + 1) == self.name_of(first + 2);
+        if (i.b(), i.c()) != (4, 2) || !is_one || self.ty(first) != Ty::Any || self.is_suspect(at) {
+            return false;
+        }
+        let Some(position) = self.known(first + 1).filter(|known| known.ty == Ty::Int) else { return false };
+        let slow = self.slow(at);
+        self.is_native(a, native, slow.block);
+        let string = self.string(first, slow.block);
+        let miss = self.aside();
+        self.b.set_cold_block(miss.block);
+        let byte = self.byte_at(string, position.val, miss.block);
+        let vm = self.b.use_var(self.vm);
+        let offset = self.b.ins().ishl_imm_u(byte, 3);
+        let place = self.b.ins().iadd(vm, offset);
+        let one = self.load(types::I64, place, layout::VM_BYTES);
+        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, one, 0);
+        self.unless(there, miss.block);
+        self.forget_changed(at);
+        let tag = self.b.ins().iconst(types::I8, Tag::STRING.0 as i64);
+        self.put(a, tag, one);
+        self.join_with(at, miss, |this| {
+            let [payload, tag] = this.quick_form(at, native, &quick, slow.block, false);
+            this.forget_changed(at);
+            this.take_answer(at, a, Ty::Any, payload, tag);
+            this.collect_if_due(at, true);
+        });
+        self.join(at, slow, None);
+        true
+    }
+}
