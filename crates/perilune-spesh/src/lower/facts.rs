@@ -72,6 +72,8 @@ pub(super) enum Fact {
     Fresh(Name),
     /// What the cache has holds for the table: the address of the place, a node or a value.
     Class(Name, FrameNumber, u16, bool),
+    /// A dictionary has this key in the node that the cache tells: the node.
+    Node(Name, FrameNumber, u16, u16),
     /// What the cache has holds for strings: the address of the place.
     StringMethod(FrameNumber, u16, bool),
     /// The value is the native at this address.
@@ -108,6 +110,7 @@ impl Fact {
             | Fact::Writable(name)
             | Fact::Fresh(name)
             | Fact::Class(name, ..)
+            | Fact::Node(name, ..)
             | Fact::Native(name, _)
             | Fact::NativeClosure(name, _)
             | Fact::Function(name, _)
@@ -142,6 +145,7 @@ impl Fact {
             | Fact::Global(frame, ..)
             | Fact::GlobalTable(frame, ..)
             | Fact::StringMethod(frame, ..)
+            | Fact::Node(_, frame, ..)
             | Fact::Class(_, frame, ..) => frame,
             Fact::Room(_)
             | Fact::Array(..)
@@ -168,6 +172,7 @@ impl Fact {
             Fact::Writable(_) => Fact::Writable(name),
             Fact::Fresh(_) => Fact::Fresh(name),
             Fact::Class(_, frame, cache, node) => Fact::Class(name, frame, cache, node),
+            Fact::Node(_, frame, key, cache) => Fact::Node(name, frame, key, cache),
             Fact::Native(_, native) => Fact::Native(name, native),
             Fact::NativeClosure(_, native) => Fact::NativeClosure(name, native),
             Fact::Function(_, function) => Fact::Function(name, function),
@@ -408,6 +413,9 @@ impl Lowering<'_, '_> {
             (Fact::Class(name, _, cache, node), Some(table)) => {
                 self.class(name, table, cache, node, exit);
             }
+            (Fact::Node(name, _, key, cache), Some(table)) => {
+                self.node_of_key((name, table), key, cache, exit);
+            }
             (
                 Fact::Fresh(_)
                 | Fact::Native(..)
@@ -576,6 +584,22 @@ impl Lowering<'_, '_> {
         if !self.has(fact) {
             let place = self.place_in_class(table, d, node, slow);
             self.keep(fact, vec![place]);
+        }
+        self.values(fact)[0]
+    }
+
+    /// The node of a dictionary that has this constant as its key, where the cache says, else goes to `slow`.
+    pub(super) fn node_of_key(
+        &mut self,
+        (name, table): (Name, Value),
+        key: u16,
+        cache: u16,
+        slow: Block,
+    ) -> Value {
+        let fact = Fact::Node(name, self.frame, key, cache);
+        if !self.has(fact) {
+            let node = self.node(table, key, cache, slow);
+            self.keep(fact, vec![node]);
         }
         self.values(fact)[0]
     }

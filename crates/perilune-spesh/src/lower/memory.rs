@@ -516,7 +516,7 @@ impl Lowering<'_, '_> {
             Cache::Own { shape, slot } => self.own_field(at, (name, table), (shape, slot), to),
             Cache::Class { node } => drop(self.take_from_class(at, (name, table), node, to)),
             Cache::Node => {
-                let node = self.node(table, i.c(), i.d(), to);
+                let node = self.node_of_key((name, table), i.c(), i.d(), to);
                 self.take_apart(at, node, layout::NODE_VALUE, layout::NODE_VALUE_TAG, to);
             }
         }
