@@ -23,7 +23,7 @@ use perilune_vm::parcel::Parcel;
 use perilune_vm::{LuaResult, Value, Vm};
 use std::any::Any;
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 pub use crate::sched::{Reason, Waiter};
 pub use crate::wait::Turn;
@@ -111,12 +111,12 @@ pub fn finish(vm: &mut Vm) {
     wait::finish(vm);
 }
 
-/// Argument `n` as a time span in seconds, not negative; `None`: longer than anybody waits.
+/// Argument `n` as the longest time to wait, which begins now: nothing, seconds, or `{timeout = seconds}`. `None`: for ever.
 ///
 /// # Errors
-/// It is no number.
-pub fn check_span(vm: &mut Vm, n: u32) -> LuaResult<Option<Duration>> {
-    crate::time::check_span(vm, n)
+/// It is something else.
+pub fn opt_deadline(vm: &mut Vm, n: u32) -> LuaResult<Option<Instant>> {
+    crate::time::opt_limit(vm, n).map(crate::time::Limit::deadline)
 }
 
 /// To be called by a native before it does something that needs no wait, when it is not waiting: now and then other ready fibers go first.
