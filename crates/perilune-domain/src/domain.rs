@@ -34,6 +34,7 @@ use crate::sched::deferred::{Deferred, Later};
 use crate::sched::{Owned, Token, WaitList, Waiter, threads};
 use crate::scope::Scope;
 use crate::scope::fiber::Fiber;
+use crate::untold;
 use crate::wait::{Seen, Wait};
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
@@ -81,6 +82,8 @@ pub struct Domain {
     late_cancels: Mutex<Vec<u64>>,
     /// Fibers that reports call by more than their numbers.
     labels: Mutex<HashMap<u64, Arc<Fiber>, RandomState>>,
+    /// Fibers that serve somebody and belong to no scope, with what is said of them if the program ends before they do.
+    services: Mutex<Vec<(Weak<Fiber>, String)>>,
     interrupt: Mutex<Option<InterruptHandle>>,
     /// The root chain's wait, for whoever interrupts it.
     root_waiter: Mutex<Option<Arc<Waiter>>>,
@@ -180,6 +183,7 @@ impl Domain {
                 live: AtomicUsize::new(0),
                 cancels: Mutex::new(Vec::new()),
                 has_cancels: AtomicBool::new(false),
+                services: Mutex::default(),
                 late_cancels: Mutex::new(Vec::new()),
                 has_late_cancels: AtomicBool::new(false),
                 labels: Mutex::default(),
@@ -306,6 +310,22 @@ impl Domain {
     /// Reports call a fiber what this says.
     pub(crate) fn label(&self, id: u64, fiber: &Arc<Fiber>) {
         self.labels.lock().insert(id, Arc::clone(fiber));
+    }
+
+    /// A fiber of no scope serves somebody: `what` is said of it if the program ends before it does.
+    pub(crate) fn enter_service(&self, fiber: &Arc<Fiber>, what: String) {
+        let mut services = self.services.lock();
+        services.retain(|(fiber, _)| fiber.upgrade().is_some_and(|fiber| fiber.is_pending()));
+        services.push((Arc::downgrade(fiber), what));
+    }
+
+    /// The main program has come to its end, and so have these.
+    pub(crate) fn tell_services(&self) {
+        for (fiber, what) in std::mem::take(&mut *self.services.lock()) {
+            if fiber.upgrade().is_some_and(|fiber| fiber.is_pending()) {
+                untold::say(&format!("perilune: the program has ended, and with it {what}\n"));
+            }
+        }
     }
 
     /// It has ended.

@@ -174,6 +174,22 @@ pub fn start_daemon(vm: &mut Vm) -> LuaResult<Value> {
     Ok(crate::scope::fiber::start_here(vm, true)?.into())
 }
 
+/// As [`start_daemon`], for a fiber that serves others. Argument 2 says what it serves: if the main program ends while such a fiber of no scope runs, that is told ([`tell_services`]).
+///
+/// # Errors
+/// As [`start_daemon`].
+pub fn start_service(vm: &mut Vm) -> LuaResult<Value> {
+    let what = vm.check_str(2)?.to_text();
+    Ok(crate::scope::fiber::start_service(vm, what)?.into())
+}
+
+/// The main program has come to its end: tells on standard error what it was serving, since whoever writes a server means it to go on.
+pub fn tell_services(vm: &mut Vm) {
+    if let Ok(owner) = Domain::of(vm) {
+        owner.domain.tell_services();
+    }
+}
+
 /// What of a module is written in Lua. It is compiled once, and no part of it is named in the positions of errors.
 pub struct Source {
     text: &'static [u8],

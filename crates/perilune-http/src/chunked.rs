@@ -242,7 +242,9 @@ mod tests {
 
     #[test]
     fn extensions_are_passed_over() {
-        for text in ["1;a", "1 ; a = b", "1;a=\"b;c\"", "1;a=\"\\\"\";b;c=\"\"", "1\t;\ta\t;b=c", "1;a=\"\u{fc}\""] {
+        for text in
+            ["1;a", "1 ; a = b", "1;a=\"b;c\"", "1;a=\"\\\"\";b;c=\"\"", "1\t;\ta\t;b=c", "1;a=\"\u{fc}\""]
+        {
             let outcome = whole(format!("{text}\r\nx\r\n0;e\r\n\r\n").as_bytes());
             assert!(matches!(&outcome, Ok((data, _, true)) if data == b"x"), "{text:?}: {outcome:?}");
         }

@@ -92,6 +92,11 @@ impl Fiber {
         }
     }
 
+    /// It has not ended.
+    pub fn is_pending(&self) -> bool {
+        self.how() == How::Pending
+    }
+
     /// Has it cancelled. False: it was, or has ended.
     pub fn cancel(&self, why: Option<Arc<str>>) -> bool {
         Fiber::cancel_all(std::iter::once(self), &why, Finishes::First)
@@ -367,6 +372,15 @@ pub(crate) fn start_here(vm: &mut Vm, is_daemon: bool) -> LuaResult<Gc<Userdata>
     }
     let scope = scope.as_ref().map(|(handle, scope)| (*handle, scope));
     start(vm, scope, Place::Unnamed, is_daemon, f, &args)
+}
+
+/// As [`start_here`], for a daemon that serves others: in no scope it ends with the program, which says `what` then.
+pub(crate) fn start_service(vm: &mut Vm, what: String) -> LuaResult<Gc<Userdata>> {
+    let handle = start_here(vm, true)?;
+    if let Some(fiber) = fiber_of(handle.into()).filter(|fiber| fiber.scope.is_none()) {
+        Domain::of(vm)?.domain.enter_service(&fiber, what);
+    }
+    Ok(handle)
 }
 
 /// `pl.fiber(f, ...)`: a fiber of the current scope, or of the domain if there is none.
