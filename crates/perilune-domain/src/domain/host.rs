@@ -5,13 +5,14 @@
 
 use super::Domain;
 use crate::listing;
+use crate::module::error_text;
 use crate::sched::Reason;
-use crate::wait;
+use crate::{untold, wait};
 use perilune_trace::event::{self, Name};
 use perilune_trace::fibers::Line;
 use perilune_trace::{Category, FiberRef, emit, on};
 use perilune_vm::host::Descriptors;
-use perilune_vm::{Host, Vm};
+use perilune_vm::{Host, Value, Vm};
 use std::sync::atomic::Ordering;
 
 impl Host for Domain {
@@ -79,6 +80,13 @@ impl Host for Domain {
     }
     fn live_fibers(&self) -> usize {
         self.live.load(Ordering::Relaxed)
+    }
+    fn error_is_lost(&self, fiber: Option<u64>, error: Value) {
+        let who = self.who(fiber);
+        untold::say(&format!(
+            "perilune: {who}, which is being cancelled, has failed as it closed a variable: {}\n",
+            error_text(error)
+        ));
     }
     fn process_ends(&self) {
         self.runtime.domains().iter().for_each(|d| d.do_deferred());

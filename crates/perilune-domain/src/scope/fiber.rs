@@ -5,11 +5,13 @@
 
 use super::{Scope, domain, metatable, scope_of};
 use crate::domain::{Domain, Finishes, running_fiber};
+use crate::module::error_text;
 use crate::outcome::{End, Failure, Outcome};
 use crate::races;
 use crate::sched::{Reason, Waiter};
 use crate::select::Selectable;
 use crate::time::{opt_limit, refuse_late};
+use crate::untold;
 use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
 use perilune_trace::event::Verb;
@@ -277,7 +279,13 @@ fn ended(fiber: &Arc<Fiber>, domain: &Arc<Domain>, vm: &mut Vm, end: FiberEnd) {
     }
     if let Some(scope) = &fiber.scope {
         let of = handle.and_then(|handle| vm.user_value(handle, SCOPE)).and_then(Value::as_userdata);
-        scope.child_ended(vm, of.zip(handle), fiber);
+        if scope.child_ended(vm, of.zip(handle), fiber) {
+            let (who, text) = (domain.who(Some(id)), error_text(values));
+            let traceback = String::from_utf8_lossy(&fiber.traceback.lock()).into_owned();
+            untold::say(&format!(
+                "perilune: {who} has failed after another fiber of its scope: {text}\n{traceback}\n"
+            ));
+        }
     }
     domain.unlabel(id);
     fiber.outcome.complete(end, domain.runtime());
