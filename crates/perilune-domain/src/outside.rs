@@ -75,7 +75,7 @@ pub fn limit_at(vm: &mut Vm, deadline: Option<Instant>) -> LuaResult<()> {
     wait::limit_at(vm, deadline)
 }
 
-/// When the time of the running code is over, if a `pl.timeout` is around it: for who tells others how long he waits.
+/// When the time of the running code is over, if a `pl.timeout` is around it: for code that tells others how long it waits.
 ///
 /// # Errors
 /// "not enough memory"

@@ -324,7 +324,7 @@ static NEXT_LINE: Native = Native::leaf("next_line", |vm| {
     }
 });
 
-/// Pushes a line that lies in the buffer, if nobody else is to have his turn before.
+/// Pushes a line that lies in the buffer, if nobody else has a turn before.
 #[inline]
 fn line_at_hand(vm: &mut Vm) -> LuaResult<Option<u32>> {
     if !outside::may_take(vm)? {

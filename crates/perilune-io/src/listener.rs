@@ -8,7 +8,7 @@
 //! # No descriptors left
 //! A server that has used up its descriptors must not end for that. `accept` tries again after a while ([`BACK_OFF`], doubled up to [`MOST_BACK_OFF`]); `l:info().starved` counts such
 //! occasions. Clients wait in the system's queue meanwhile, which is right for a moment and wrong for long: they cannot tell a server that is full from one that is slow. So the process keeps
-//! a *spare* descriptor. When the longest time has passed in vain, its number is lent to those who wait, one after the other, to be closed at once (`l:info().refused`).
+//! a *spare* descriptor. When the longest time has passed without success, its number is lent to those who wait, one after the other, to be closed at once (`l:info().refused`).
 //!
 //! Rejected: refusing at once (most shortages last for milliseconds, as connections that end give theirs back); a spare for each listener (they compete for one number anyway).
 

@@ -16,7 +16,7 @@
 //!
 //! # Thread-locals
 //! A native that calls Lua may go on in another OS thread than the one it began in. So natives keep no reference to a thread-local across such a call, and
-//! functions that use one are not inlined, lest its address be kept.
+//! functions that use one are not inlined, so that its address is not kept.
 //!
 //! Rejected: one native stack per domain, on which its code always runs (a blocked fiber would block its neighbours); giving the host the state in pieces to keep.
 

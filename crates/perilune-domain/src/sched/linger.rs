@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(at, [SHARED], "and not again within the pause");
         let asks = |linger: &Linger| (0..SHARED).any(|_| ask(linger, 2));
         let mut pause = PAUSE.as_nanos() as u64;
-        // In vain: the pause that has begun stays, the next ones are longer.
+        // Without success: the pause that has begun stays, the next ones are longer.
         for _ in 0..12 {
             moves.done(false);
             clock.set(clock.get() + pause - 1);

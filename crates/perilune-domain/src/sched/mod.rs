@@ -12,7 +12,7 @@
 //! | `queue.rs`, `bell.rs` | tasks of a pool: deques, stealing; which sleeping worker is told of a new one |
 //! | `course.rs` | what the parts of a parallel loop tell each other: bites, errors, the end |
 //! | `ordered.rs` | events that must stay in order, without a worker waiting for its turn |
-//! | `rest.rs` | the count of what can still happen, and what follows when it is nought |
+//! | `rest.rs` | the count of what can still happen, and what follows when it is zero |
 //! | `deferred.rs` | what a domain has put off until it has nothing better to do |
 //! | `sync.rs` | the primitives, so that the models in `tests/model` can put loom's in their place |
 //!

@@ -9,13 +9,13 @@
 //! 2. whoever has a unit gives it up only *after* the last effect that it will have.
 //!
 //! Within a program only what has a unit acts, so a unit is only ever made by the holder of another one. From
-//! this follows what matters: **nought is final.** At the moment the count becomes nought nobody can act, so nobody can take a
+//! this follows what matters: **zero is final.** At the moment the count becomes zero nobody can act, so nobody can take a
 //! unit, so it stays. A message in flight is no exception: who sends it has a unit until the receiver's domain
 //! has one (waking posts a fiber, and posting to an idle domain takes the unit first). A wake just posted is a domain that is
 //! ready. A timer about to fire keeps its unit until its alarm has returned. A queued task needs none of its own:
 //! while it is in the queue some worker's domain is awake or has been poked (`bell.rs`).
 //!
-//! When the count becomes nought, therefore, whoever waits waits for ever. The waits are gathered, the report is called
+//! When the count becomes zero, therefore, whoever waits waits for ever. The waits are gathered, the report is called
 //! with them, and each is woken with [`Reason::Deadlock`].
 //!
 //! Waits are not counted. A fiber that parks costs one entry in its domain's [`WaitList`], whose lock nobody contends for;
@@ -23,11 +23,11 @@
 //!
 //! # Guests
 //!
-//! Threads outside the program (a host that keeps a sender and calls it now and then) can act without a unit, and nought is not
+//! Threads outside the program (a host that keeps a sender and calls it now and then) can act without a unit, and zero is not
 //! final for them. They should keep a [`Hold`] for as long as they may still act. If they don't, no
 //! harm comes to the count: a wait can be declared hopeless although the guest would have ended it, but never twice and never torn,
 //! because a wait ends once (`waiter.rs`) and because the word carries the number of entries so far: if anybody entered
-//! between the moment the count was seen at nought and the decision, the decision is put off until he leaves.
+//! between the moment the count was seen at zero and the decision, the decision is put off until that one leaves.
 //!
 //! # Rejected
 //!
@@ -102,7 +102,7 @@ impl Rest {
         loop {
             let seen = self.word.load(Ordering::Acquire);
             if seen & COUNT != 0 {
-                return; // a guest: he will come by here when he leaves
+                return; // a guest, which comes by here when it leaves
             }
             let waits = self.waits();
             if waits.is_empty() {

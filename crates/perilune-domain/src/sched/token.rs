@@ -259,7 +259,7 @@ impl<F> Token<F> {
                 // Before the domain is ready: a returning thread could take it and be done with it at once.
                 self.rest.enter();
                 unit = true;
-                // It was waited for in vain: where not to spin next time. (By an owner of the domain it would not have been idle.)
+                // The wait brought nothing: where not to spin next time. (By an owner of the domain it would not have been idle.)
                 self.pump.brought();
             }
             let new = if idle { state | READY | flag } else { state | flag };
