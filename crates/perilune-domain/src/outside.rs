@@ -3,7 +3,7 @@
 //! A native follows the pattern of `wait.rs`: it tries; if it has to wait it begins a wait, leaves the waiter where somebody will wake it, looks once more, and parks; then it is called again.
 //! What differs from waits inside the program:
 //!
-//! * Who ends the wait is no part of the program, so the wait itself has a unit of rest (`sched/rest.rs`), from [`begin`] to its end: a program with such a wait is not at rest. The
+//! * Who ends the wait is no part of the program, so the wait itself has a unit of the count of what can happen (`sched/quiescence.rs`), from [`begin`] to its end: a program with such a wait is not at rest. The
 //!   unit is given up by the domain's owner, who has another one.
 //! * What the native has left somewhere has to be taken back however the wait ends, also when the native is not called again because its fiber is cancelled. So what it puts
 //!   aside with [`set_data`] is dropped with the wait: a guard whose `drop` takes the waiter back.
@@ -60,7 +60,7 @@ pub fn begin(vm: &mut Vm, verb: Verb, object: Arc<dyn Awaited>) -> LuaResult<Arc
 /// The wait that has begun is for something outside the program. The caller runs, so there is no rest before this.
 pub(crate) fn hold(vm: &mut Vm) -> LuaResult<()> {
     let owner = Domain::of(vm)?;
-    let hold = owner.domain.runtime().rest().hold();
+    let hold = owner.domain.runtime().quiescence().hold();
     if let Some(wait) = owner.wait() {
         wait.hold = Some(hold);
     }
@@ -245,8 +245,9 @@ impl Inlet {
 /// # Errors
 /// The state is no domain.
 pub fn inlets(vm: &mut Vm, capacity: usize, name: String, count: usize) -> LuaResult<(Value, Vec<Inlet>)> {
-    let rest = Arc::clone(Domain::of(vm)?.domain.runtime().rest());
+    let quiescence = Arc::clone(Domain::of(vm)?.domain.runtime().quiescence());
     let channel = Channel::new(capacity, Some(name));
-    let inlets = (0..count).map(|_| Inlet { channel: Arc::downgrade(&channel), hold: rest.hold() }).collect();
+    let inlets =
+        (0..count).map(|_| Inlet { channel: Arc::downgrade(&channel), hold: quiescence.hold() }).collect();
     Ok((vm.shared_ref(channel).into(), inlets))
 }

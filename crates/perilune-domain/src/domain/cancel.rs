@@ -90,7 +90,7 @@ impl Domain {
         if let Some(handle) = &*self.interrupt.lock() {
             handle.raise_cause(perilune_vm::INTERRUPT_CANCEL);
         }
-        self.token.poke();
+        self.ownership.poke();
     }
 
     /// Whether the fiber is cancelled when it has finished what it waited for.

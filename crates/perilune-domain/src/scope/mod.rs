@@ -295,7 +295,7 @@ pub(crate) static RUN: Native = Native::leaf("run_scope", |vm| {
                     let body = fiber::start(vm, Some((handle, &scope)), place, false, f, &args)?;
                     vm.set_user_value(handle, BODY, body.into());
                     if let Some(deadline) = own {
-                        let hold = domain(vm)?.runtime().rest().hold();
+                        let hold = domain(vm)?.runtime().quiescence().hold();
                         let late = Arc::clone(&scope);
                         let timer = timer::after(deadline, move || {
                             late.cancel(Some("timeout".into()));

@@ -3,7 +3,7 @@
 //! # The rule of units
 //!
 //! A *unit* stands for something that can act: a domain that is owned or ready has one, a blocking call in progress has
-//! one, an armed timer has one ([`Hold`]). [`Rest`] counts them. Two rules keep the count honest:
+//! one, an armed timer has one ([`Hold`]). [`Quiescence`] counts them. Two rules keep the count honest:
 //!
 //! 1. whoever makes something able to act takes a unit for it *before* it can act;
 //! 2. whoever has a unit gives it up only *after* the last effect that it will have.
@@ -13,7 +13,7 @@
 //! unit, so it stays. A message in flight is no exception: who sends it has a unit until the receiver's domain
 //! has one (waking posts a fiber, and posting to an idle domain takes the unit first). A wake just posted is a domain that is
 //! ready. A timer about to fire keeps its unit until its alarm has returned. A queued task needs none of its own:
-//! while it is in the queue some worker's domain is awake or has been poked (`bell.rs`).
+//! while it is in the queue some worker's domain is awake or has been poked (`idle_workers.rs`).
 //!
 //! When the count becomes zero, therefore, whoever waits waits for ever. The waits are gathered, the report is called
 //! with them, and each is woken with [`Reason::Deadlock`].
@@ -47,17 +47,17 @@ const ENTER: u64 = (1 << 32) + 1;
 pub type Report = Box<dyn Fn(&[Arc<Waiter>]) + Send + Sync>;
 
 /// The count of what can still act in one program.
-pub struct Rest {
+pub struct Quiescence {
     word: AtomicU64,
     lists: Mutex<Vec<Weak<WaitList>>>,
     report: Report,
 }
 
-impl Rest {
+impl Quiescence {
     /// A program in which nothing can act yet. `report` is called with all waits (never none) when nothing can act
     /// any more, by the thread that gave up the last unit and before any of the waiters wakes; it must not wait.
-    pub fn new(report: Report) -> Arc<Rest> {
-        Arc::new(Rest { word: AtomicU64::new(0), lists: Mutex::new(Vec::new()), report })
+    pub fn new(report: Report) -> Arc<Quiescence> {
+        Arc::new(Quiescence { word: AtomicU64::new(0), lists: Mutex::new(Vec::new()), report })
     }
 
     /// Makes a list of waits known. It is forgotten when it is dropped.
@@ -139,7 +139,7 @@ impl Rest {
 }
 
 /// A unit, given up when dropped. An armed timer's alarm owns one; a guest keeps one.
-pub struct Hold(Arc<Rest>);
+pub struct Hold(Arc<Quiescence>);
 
 impl Drop for Hold {
     fn drop(&mut self) {
@@ -160,7 +160,7 @@ struct Slots {
 }
 
 impl WaitList {
-    /// An empty list; to be made known by [`Rest::register`].
+    /// An empty list; to be made known by [`Quiescence::register`].
     pub fn new() -> Arc<WaitList> {
         Arc::new(WaitList { slots: Mutex::new(Slots::default()) })
     }
