@@ -85,11 +85,11 @@ function net.udp(address) end
 local listener = {}
 
 ---Waits for a connection. Where descriptors are used up it is tried again after a while.
----@param seconds? number how long it waits; 0: it takes one that is there
+---@param limit? number|perilune.limit seconds; 0: it takes one that is there
 ---@return perilune.net.connection? connection
 ---@return string? message
 ---@return perilune.net.code? code
-function listener:accept(seconds) end
+function listener:accept(limit) end
 
 ---Where clients connect: host and port. Of a Unix socket, its path alone.
 ---@return string host without brackets
@@ -243,7 +243,7 @@ function connection:set(settings) end
 
 ---Begins a TLS session on the open connection, after everything that was written has gone, and waits for its handshake. Who has accepted the connection is the
 ---server, unless `server` says otherwise.
----@param options? perilune.net.tls.client|perilune.net.tls.server|{ server: boolean }
+---@param options? perilune.net.tls.client|perilune.net.tls.server|{ server?: boolean, timeout?: number|false } timeout: seconds, in place of `read_timeout`
 ---@return true? started
 ---@return string? message
 ---@return perilune.net.code? code
@@ -311,10 +311,11 @@ local udp = {}
 function udp:send(bytes, address, port) end
 
 ---Waits for a datagram.
+---@param limit? number|perilune.limit seconds, in place of `read_timeout`
 ---@return string? bytes
 ---@return string from the sender's endpoint, as `send` takes it; or a message
 ---@return perilune.net.code? code
-function udp:recv() end
+function udp:recv(limit) end
 
 ---Changes settings: seconds that receiving and sending may take.
 ---@param settings { read_timeout?: number|false, write_timeout?: number|false }

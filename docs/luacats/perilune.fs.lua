@@ -124,11 +124,11 @@ function fs.watch(path) end
 local watch = {}
 
 ---The next change; waits for it.
----@param seconds? number how long it waits
+---@param limit? number|perilune.limit seconds
 ---@return perilune.fs.change? change
 ---@return string? message
 ---@return perilune.net.code? code `"closed"` also after the directory itself was removed, which is the last change
-function watch:recv(seconds) end
+function watch:recv(limit) end
 
 ---Ends it.
 ---@return boolean first false if it was closed

@@ -139,11 +139,11 @@ function server:static(prefix, folder, options) end
 ---@return perilune.http.code? code
 function server:listen(address, options) end
 
----Serves until it is cancelled, or the listener is closed.
+---Serves until it is cancelled, the listener is closed, or SIGTERM comes: then it drains, as by `listener:close(grace)`.
 ---@param address string|perilune.net.listener
----@param options? table as for `listen`; may be left out
+---@param options? table as for `listen`; `grace`: seconds for what is going on when SIGTERM comes (10); `drain`: false leaves the signal alone. May be left out
 ---@param ready? fun(l: perilune.http.listener) called when it listens
----@return boolean? ended
+---@return boolean? ended false: something had to be cancelled
 ---@return string? message
 ---@return perilune.http.code? code
 function server:run(address, options, ready) end

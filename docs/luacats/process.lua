@@ -52,11 +52,11 @@ function process.spawn(options) end
 local handle = {}
 
 ---Waits for its end.
----@param seconds? number at most
+---@param limit? number|perilune.limit seconds
 ---@return { code?: integer, signal?: string }? result
 ---@return string? message
 ---@return perilune.net.code? code
-function handle:wait(seconds) end
+function handle:wait(limit) end
 
 ---Sends a signal to it and to what it has started.
 ---@param signal? string|integer `"TERM"` if there is none

@@ -158,3 +158,29 @@ print("semaphore", held)
 -- A pipe's line stays in the pipe, or the reader has it.
 local f = io.popen "i=0; while [ $i -lt 400 ]; do i=$((i+1)); echo $i; [ $((i%20)) = 0 ] && sleep 0.001; done"
 print("pipe", count(400, function() return use((f:read "n")) end), f:close())
+
+-- What waits by itself takes its time as `{timeout = seconds}`, too, and no other option.
+do
+  local fs, process = require "perilune.fs", require "perilune.process"
+  local listener <close> = net.listen "127.0.0.1:0"
+  local udp <close> = net.udp "127.0.0.1:0"
+  local child <close> = process.spawn { "cat" }
+  local folder = os.tmpname()
+  os.remove(folder)
+  assert(fs.mkdir(folder))
+  local watch <close> = assert(fs.watch(folder))
+  local client <close> = net.connect(listener:endpoint())
+  local accepted <close> = listener:accept { timeout = 60 }
+  local limit = { timeout = 0.01 }
+  print("accept", listener:accept(limit))
+  print("udp", udp:recv(limit))
+  print("udp", udp:recv(0.01))
+  print("wait", child:wait(limit))
+  print("watch", watch:recv(limit))
+  print("start_tls", client:start_tls { insecure = true, name = "x", timeout = 0.01 })
+  for _, try in ipairs { { listener, "accept" }, { udp, "recv" }, { child, "wait" }, { watch, "recv" } } do
+    print(try[2], pcall(try[1][try[2]], try[1], { timout = 1 }))
+  end
+  print(select(2, pcall(net.connect, { host = "127.0.0.1", port = 1, tls = { insecure = true, server = true } })))
+  assert(fs.remove(folder))
+end

@@ -98,7 +98,12 @@ pub fn run_program(
     vm.enter_main();
     protected::set_program(name, is_lua);
     let succeeded = match f(&mut vm, &runtime) {
-        Ok(succeeded) => succeeded,
+        Ok(succeeded) => {
+            if succeeded {
+                perilune_domain::outside::tell_services(&mut vm);
+            }
+            succeeded
+        }
         Err(thrown) => {
             protected::report(vm.host_error(thrown));
             false

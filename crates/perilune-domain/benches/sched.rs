@@ -3,9 +3,11 @@
 //! Each figure is the median of several runs: processor time of what one thread does alone, elapsed time where threads wait for each
 //! other, which depends on how the kernel places them.
 
-use perilune_domain::sched::token::Root;
+use perilune_domain::sched::ownership::Root;
 use perilune_domain::sched::waiter::Sleeper;
-use perilune_domain::sched::{Lanes, Next, Queue, Reason, Rest, Token, WaitList, Waiter, threads, timer};
+use perilune_domain::sched::{
+    Lanes, Next, Ownership, Queue, Quiescence, Reason, WaitList, Waiter, threads, timer,
+};
 use perilune_trace::{FiberRef, ObjectRef};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -51,8 +53,8 @@ impl Sleeper for Nobody {
     }
 }
 
-fn rest() -> Arc<Rest> {
-    Rest::new(Box::new(|_| {}))
+fn quiescence() -> Arc<Quiescence> {
+    Quiescence::new(Box::new(|_| {}))
 }
 
 fn main() {
@@ -64,22 +66,22 @@ fn main() {
 }
 
 fn tokens() {
-    let (token, mut owned) = Token::<u32>::owned(rest(), Box::new(|| {}));
+    let (ownership, mut owned) = Ownership::<u32>::owned(quiescence(), Box::new(|| {}));
     report("post + next, same thread", 9, 1_000_000, |n| {
         spent(n, |i| {
-            token.post(i).unwrap();
-            assert_eq!(token.next(&mut owned), Next::Fiber(i));
+            ownership.post(i).unwrap();
+            assert_eq!(ownership.next(&mut owned), Next::Fiber(i));
         })
     });
     let mut owned = Some(owned);
     report("detach + attach, uncontended", 9, 1_000_000, |n| {
         spent(n, |_| {
-            token.detach(owned.take().unwrap());
-            owned = token.attach();
+            ownership.detach(owned.take().unwrap());
+            owned = ownership.attach();
         })
     });
     let mut owned = owned.unwrap();
-    let idle: Token<u32> = Token::new(rest(), Box::new(|| {}));
+    let idle: Ownership<u32> = Ownership::new(quiescence(), Box::new(|| {}));
     report("post to idle + begin + next + try_leave", 9, 1_000_000, |n| {
         spent(n, |i| {
             idle.post(i).unwrap();
@@ -88,14 +90,14 @@ fn tokens() {
             assert!(idle.try_leave(owned).is_ok());
         })
     });
-    let token = Arc::new(token);
+    let ownership = Arc::new(ownership);
     report("post from another thread + next", 9, 200_000, |n| {
-        let poster = token.clone();
+        let poster = ownership.clone();
         let start = Instant::now();
         let thread = std::thread::spawn(move || (0..n).for_each(|i| poster.post(i).unwrap()));
         let mut got = 0;
         while got < n {
-            if let Next::Fiber(_) = token.next(&mut owned) {
+            if let Next::Fiber(_) = ownership.next(&mut owned) {
                 got += 1;
             }
         }
@@ -213,10 +215,10 @@ fn wakes() {
         start.elapsed()
     });
     report("root wait: detach, sleep, woken, attach", 5, 10_000, |n| {
-        let rest = rest();
-        let (token, owned) = Token::<u32>::owned(rest.clone(), Box::new(|| {}));
+        let quiescence = quiescence();
+        let (ownership, owned) = Ownership::<u32>::owned(quiescence.clone(), Box::new(|| {}));
         let mut owned = Some(owned);
-        let guard = rest.hold();
+        let guard = quiescence.hold();
         let (sender, receiver) = mpsc::channel::<Arc<Waiter<Root>>>();
         let waker = std::thread::spawn(move || {
             for waiter in receiver {
@@ -224,10 +226,13 @@ fn wakes() {
             }
         });
         let time = timed(n, |_| {
-            let waiter =
-                Waiter::new(Root::new(rest.clone(), (FiberRef(0), ObjectRef::NONE), Box::new(String::new)));
+            let waiter = Waiter::new(Root::new(
+                quiescence.clone(),
+                (FiberRef(0), ObjectRef::NONE),
+                Box::new(String::new),
+            ));
             sender.send(waiter.clone()).unwrap();
-            owned = token.wait(owned.take().unwrap(), &waiter);
+            owned = ownership.wait(owned.take().unwrap(), &waiter);
         });
         drop(sender);
         waker.join().unwrap();
@@ -237,9 +242,9 @@ fn wakes() {
     report("two domains, one fiber each, in turns (per turn)", 5, 10_000, ping_pong);
 }
 
-/// A domain with nothing but a token, pumped by worker threads.
+/// A domain with nothing but a ownership, pumped by worker threads.
 struct Domain {
-    token: Token<u32>,
+    ownership: Ownership<u32>,
     peer: std::sync::OnceLock<std::sync::Weak<Domain>>,
     left: Arc<AtomicU32>,
     done: Arc<AtomicBool>,
@@ -248,19 +253,19 @@ struct Domain {
 
 impl threads::Job for Domain {
     fn run(self: Arc<Self>) {
-        let Some(mut owned) = self.token.begin() else { return };
+        let Some(mut owned) = self.ownership.begin() else { return };
         loop {
-            match self.token.next(&mut owned) {
+            match self.ownership.next(&mut owned) {
                 Next::Fiber(f) => {
                     if self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
                         self.done.store(true, Ordering::Release);
                         self.main.unpark();
                     } else if let Some(peer) = self.peer.get().and_then(std::sync::Weak::upgrade) {
-                        peer.token.post(f).unwrap();
+                        peer.ownership.post(f).unwrap();
                     }
                 }
-                Next::HandOver => return self.token.hand_over(owned),
-                Next::Empty => match self.token.try_leave(owned) {
+                Next::HandOver => return self.ownership.hand_over(owned),
+                Next::Empty => match self.ownership.try_leave(owned) {
                     Ok(()) => return,
                     Err(back) => owned = back,
                 },
@@ -270,7 +275,7 @@ impl threads::Job for Domain {
 }
 
 fn ping_pong(n: u32) -> Duration {
-    let rest = rest();
+    let quiescence = quiescence();
     let left = Arc::new(AtomicU32::new(n));
     let done = Arc::new(AtomicBool::new(false));
     let make = || {
@@ -282,7 +287,7 @@ fn ping_pong(n: u32) -> Duration {
                 }
             };
             Domain {
-                token: Token::new(rest.clone(), Box::new(activate)),
+                ownership: Ownership::new(quiescence.clone(), Box::new(activate)),
                 peer: std::sync::OnceLock::new(),
                 left: left.clone(),
                 done: done.clone(),
@@ -294,7 +299,7 @@ fn ping_pong(n: u32) -> Duration {
     a.peer.set(Arc::downgrade(&b)).unwrap();
     b.peer.set(Arc::downgrade(&a)).unwrap();
     let start = Instant::now();
-    a.token.post(1).unwrap();
+    a.ownership.post(1).unwrap();
     while !done.load(Ordering::Acquire) {
         std::thread::park();
     }

@@ -2,10 +2,10 @@
 //!
 //! # Who touches what
 //! The `Vm` and [`Local`] belong to the domain's owner, of which there is at most one at a time: the pump on a worker thread, or the root
-//! chain on its own thread (`sched/token.rs`). Everything else may be used by any thread.
+//! chain on its own thread (`sched/ownership.rs`). Everything else may be used by any thread.
 //!
 //! # Proofs
-//! Whoever touches what is the owner's shows that it is the owner. There are two proofs. The token's [`Owned`] is the pump's, while no code of the domain runs. To run code the pump
+//! Whoever touches what is the owner's shows that it is the owner. There are two proofs. The ownership's [`Owned`] is the pump's, while no code of the domain runs. To run code the pump
 //! borrows the `Vm` *from its proof* ([`Domain::state_of`]): as long as `&mut Vm` is about, the proof is out of reach, and `&mut Vm` of the domain's own state is the other proof. Natives have
 //! that one. Either makes an [`Owner`], which borrows what it was made of: so there is never a second reference to [`Local`], nor one beside running code.
 //! Code that blocks gives the domain up although `&mut Vm` exists further up its stack: that is what makes `Host::detach` and `Host::wait_root` unsafe.
@@ -31,9 +31,10 @@ use crate::outcome::Lack;
 use crate::pool;
 use crate::runtime::{self, Runtime};
 use crate::sched::deferred::{Deferred, Later};
-use crate::sched::{Owned, Token, WaitList, Waiter, threads};
+use crate::sched::{Owned, Ownership, WaitList, Waiter, threads};
 use crate::scope::Scope;
 use crate::scope::fiber::Fiber;
+use crate::untold;
 use crate::wait::{Seen, Wait};
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
@@ -62,7 +63,7 @@ pub struct Domain {
     /// The runtime's first, which has the program's own thread.
     is_main: bool,
     name: Mutex<String>,
-    token: Token<u64>,
+    ownership: Ownership<u64>,
     vm: AtomicPtr<Vm>,
     /// The `Vm` is freed with the domain.
     owned: bool,
@@ -81,6 +82,8 @@ pub struct Domain {
     late_cancels: Mutex<Vec<u64>>,
     /// Fibers that reports call by more than their numbers.
     labels: Mutex<HashMap<u64, Arc<Fiber>, RandomState>>,
+    /// Fibers that serve somebody and belong to no scope, with what is said of them if the program ends before they do.
+    services: Mutex<Vec<(Weak<Fiber>, String)>>,
     interrupt: Mutex<Option<InterruptHandle>>,
     /// The root chain's wait, for whoever interrupts it.
     root_waiter: Mutex<Option<Arc<Waiter>>>,
@@ -102,7 +105,7 @@ pub struct Domain {
     asked: Asked,
 }
 
-// SAFETY: `local` is reached through an `Owner` and the Vm through the token's proof only, of which there is one at a time (module essay).
+// SAFETY: `local` is reached through an `Owner` and the Vm through the ownership's proof only, of which there is one at a time (module essay).
 unsafe impl Send for Domain {}
 // SAFETY: as above.
 unsafe impl Sync for Domain {}
@@ -117,9 +120,9 @@ impl Domain {
     pub fn adopt(vm: &mut Vm) -> Arc<Domain> {
         let runtime = Runtime::of_state(vm);
         let domain = Domain::make(&runtime, "main".into(), Some(vm), Local::default(), |activate| {
-            let (token, owned) = Token::owned(Arc::clone(runtime.rest()), activate);
+            let (ownership, owned) = Ownership::owned(Arc::clone(runtime.quiescence()), activate);
             owned.lend();
-            token
+            ownership
         });
         vm.set_domain_number(domain.id);
         vm.set_host(domain.clone());
@@ -138,9 +141,9 @@ impl Domain {
     ) -> Arc<Domain> {
         let local = Local { start: Some(start), limit, ..Local::default() };
         let domain = Domain::make(runtime, name.unwrap_or_default(), None, local, |activate| {
-            Token::new(Arc::clone(runtime.rest()), activate)
+            Ownership::new(Arc::clone(runtime.quiescence()), activate)
         });
-        domain.token.poke();
+        domain.ownership.poke();
         domain
     }
 
@@ -150,7 +153,7 @@ impl Domain {
         name: String,
         main: Option<&mut Vm>,
         local: Local,
-        token: impl FnOnce(crate::sched::token::Activate) -> Token<u64>,
+        ownership: impl FnOnce(crate::sched::ownership::Activate) -> Ownership<u64>,
     ) -> Arc<Domain> {
         let (id, number) = (runtime::new_id(), runtime.new_number());
         let (is_main, owned) = (main.is_some(), main.is_none());
@@ -165,7 +168,7 @@ impl Domain {
                 number,
                 is_main,
                 name: Mutex::new(name),
-                token: token(Box::new(move || {
+                ownership: ownership(Box::new(move || {
                     if let Some(domain) = me.upgrade() {
                         emit(event::DomainReady { domain: DomainId(domain.id) });
                         threads::run(domain);
@@ -180,6 +183,7 @@ impl Domain {
                 live: AtomicUsize::new(0),
                 cancels: Mutex::new(Vec::new()),
                 has_cancels: AtomicBool::new(false),
+                services: Mutex::default(),
                 late_cancels: Mutex::new(Vec::new()),
                 has_late_cancels: AtomicBool::new(false),
                 labels: Mutex::default(),
@@ -194,7 +198,7 @@ impl Domain {
                 asked: Asked::default(),
             }
         });
-        runtime.rest().register(&domain.waits);
+        runtime.quiescence().register(&domain.waits);
         runtime.enlist(&domain);
         if owned && perilune_trace::is_live() {
             let name = Name(names::string(domain.name.lock().as_bytes()));
@@ -228,7 +232,7 @@ impl Domain {
 
     /// The proof of the pump.
     pub(crate) fn holder<'a>(&'a self, owned: &'a mut Owned) -> Owner<'a> {
-        assert!(self.token.is_owned_by(owned), "another domain's proof");
+        assert!(self.ownership.is_owned_by(owned), "another domain's proof");
         Owner { domain: self, fiber: None, proof: PhantomData }
     }
 
@@ -280,12 +284,12 @@ impl Domain {
 
     /// Whether a fiber waits for its turn.
     pub(crate) fn is_fiber_ready(&self) -> bool {
-        self.token.has_ready()
+        self.ownership.has_ready()
     }
 
     /// Makes a parked fiber run.
     pub(crate) fn post(&self, fiber: u64) -> Result<(), u64> {
-        self.token.post(fiber)
+        self.ownership.post(fiber)
     }
 
     // -- By the owner --------------------------------------------------------------------------------------------------------
@@ -308,6 +312,22 @@ impl Domain {
         self.labels.lock().insert(id, Arc::clone(fiber));
     }
 
+    /// A fiber of no scope serves somebody: `what` is said of it if the program ends before it does.
+    pub(crate) fn enter_service(&self, fiber: &Arc<Fiber>, what: String) {
+        let mut services = self.services.lock();
+        services.retain(|(fiber, _)| fiber.upgrade().is_some_and(|fiber| fiber.is_pending()));
+        services.push((Arc::downgrade(fiber), what));
+    }
+
+    /// The main program has come to its end, and so have these.
+    pub(crate) fn tell_services(&self) {
+        for (fiber, what) in std::mem::take(&mut *self.services.lock()) {
+            if fiber.upgrade().is_some_and(|fiber| fiber.is_pending()) {
+                untold::say(&format!("perilune: the program has ended, and with it {what}\n"));
+            }
+        }
+    }
+
     /// It has ended.
     pub(crate) fn unlabel(&self, id: u64) {
         self.labels.lock().remove(&id);
@@ -324,7 +344,7 @@ impl Domain {
     /// "not enough memory"
     pub(crate) fn start_fiber(&self, vm: &mut Vm, f: Value, args: &[Value], done: Done) -> LuaResult<u64> {
         let id = self.add_fiber(vm, f, args, done)?;
-        let _ = self.token.post(id);
+        let _ = self.ownership.post(id);
         Ok(id)
     }
 
@@ -386,15 +406,15 @@ impl Domain {
 
     /// There are failures that nobody has been told of: an idle domain that may have handles of them is to look for dead ones.
     pub(crate) fn look_for_dead_handles(&self) {
-        if self.has_handles.load(Ordering::Relaxed) && !self.token.is_owned() {
+        if self.has_handles.load(Ordering::Relaxed) && !self.ownership.is_owned() {
             self.looks_for_dead.store(true, Ordering::Relaxed);
-            self.token.poke();
+            self.ownership.poke();
         }
     }
 
     /// The state, which has been made.
     fn state_of<'a>(&self, owned: &'a mut Owned) -> &'a mut Vm {
-        assert!(self.token.is_owned_by(owned), "another domain's proof");
+        assert!(self.ownership.is_owned_by(owned), "another domain's proof");
         let vm = self.vm.load(Ordering::Relaxed);
         assert!(!vm.is_null(), "no state has been made");
         // SAFETY: a state lives until the owner closes the domain, which consumes the proof; and the proof is borrowed for as long as the reference lives.
@@ -434,7 +454,7 @@ impl Domain {
         for (id, thread) in self.fibers(vm) {
             vm.cancel_fiber(thread);
             self.withdraw(vm, Some(id));
-            let _ = self.token.post(id);
+            let _ = self.ownership.post(id);
         }
     }
 
@@ -443,7 +463,7 @@ impl Domain {
         if let Some(handle) = &*self.interrupt.lock() {
             handle.raise_cause(perilune_vm::INTERRUPT_TRACE);
         }
-        self.token.poke();
+        self.ownership.poke();
     }
 
     /// Another domain of the program asks something.
@@ -454,7 +474,7 @@ impl Domain {
 
     /// Makes the pump look for work.
     pub(crate) fn poke(&self) {
-        self.token.poke();
+        self.ownership.poke();
     }
 }
 

@@ -3,7 +3,7 @@
 //! A native follows the pattern of `wait.rs`: it tries; if it has to wait it begins a wait, leaves the waiter where somebody will wake it, looks once more, and parks; then it is called again.
 //! What differs from waits inside the program:
 //!
-//! * Who ends the wait is no part of the program, so the wait itself has a unit of rest (`sched/rest.rs`), from [`begin`] to its end: a program with such a wait is not at rest. The
+//! * Who ends the wait is no part of the program, so the wait itself has a unit of the count of what can happen (`sched/quiescence.rs`), from [`begin`] to its end: a program with such a wait is not at rest. The
 //!   unit is given up by the domain's owner, who has another one.
 //! * What the native has left somewhere has to be taken back however the wait ends, also when the native is not called again because its fiber is cancelled. So what it puts
 //!   aside with [`set_data`] is dropped with the wait: a guard whose `drop` takes the waiter back.
@@ -23,7 +23,7 @@ use perilune_vm::parcel::Parcel;
 use perilune_vm::{LuaResult, Value, Vm};
 use std::any::Any;
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 pub use crate::sched::{Reason, Waiter};
 pub use crate::wait::Turn;
@@ -60,7 +60,7 @@ pub fn begin(vm: &mut Vm, verb: Verb, object: Arc<dyn Awaited>) -> LuaResult<Arc
 /// The wait that has begun is for something outside the program. The caller runs, so there is no rest before this.
 pub(crate) fn hold(vm: &mut Vm) -> LuaResult<()> {
     let owner = Domain::of(vm)?;
-    let hold = owner.domain.runtime().rest().hold();
+    let hold = owner.domain.runtime().quiescence().hold();
     if let Some(wait) = owner.wait() {
         wait.hold = Some(hold);
     }
@@ -75,7 +75,7 @@ pub fn limit_at(vm: &mut Vm, deadline: Option<Instant>) -> LuaResult<()> {
     wait::limit_at(vm, deadline)
 }
 
-/// When the time of the running code is over, if a `pl.timeout` is around it: for who tells others how long he waits.
+/// When the time of the running code is over, if a `pl.timeout` is around it: for code that tells others how long it waits.
 ///
 /// # Errors
 /// "not enough memory"
@@ -111,12 +111,12 @@ pub fn finish(vm: &mut Vm) {
     wait::finish(vm);
 }
 
-/// Argument `n` as a time span in seconds, not negative; `None`: longer than anybody waits.
+/// Argument `n` as the longest time to wait, which begins now: nothing, seconds, or `{timeout = seconds}`. `None`: for ever.
 ///
 /// # Errors
-/// It is no number.
-pub fn check_span(vm: &mut Vm, n: u32) -> LuaResult<Option<Duration>> {
-    crate::time::check_span(vm, n)
+/// It is something else.
+pub fn opt_deadline(vm: &mut Vm, n: u32) -> LuaResult<Option<Instant>> {
+    crate::time::opt_limit(vm, n).map(crate::time::Limit::deadline)
 }
 
 /// To be called by a native before it does something that needs no wait, when it is not waiting: now and then other ready fibers go first.
@@ -174,6 +174,22 @@ pub fn start_daemon(vm: &mut Vm) -> LuaResult<Value> {
     Ok(crate::scope::fiber::start_here(vm, true)?.into())
 }
 
+/// As [`start_daemon`], for a fiber that serves others. Argument 2 says what it serves: if the main program ends while such a fiber of no scope runs, that is told ([`tell_services`]).
+///
+/// # Errors
+/// As [`start_daemon`].
+pub fn start_service(vm: &mut Vm) -> LuaResult<Value> {
+    let what = vm.check_str(2)?.to_text();
+    Ok(crate::scope::fiber::start_service(vm, what)?.into())
+}
+
+/// The main program has come to its end: tells on standard error what it was serving, since whoever writes a server means it to go on.
+pub fn tell_services(vm: &mut Vm) {
+    if let Ok(owner) = Domain::of(vm) {
+        owner.domain.tell_services();
+    }
+}
+
 /// What of a module is written in Lua. It is compiled once, and no part of it is named in the positions of errors.
 pub struct Source {
     text: &'static [u8],
@@ -229,8 +245,9 @@ impl Inlet {
 /// # Errors
 /// The state is no domain.
 pub fn inlets(vm: &mut Vm, capacity: usize, name: String, count: usize) -> LuaResult<(Value, Vec<Inlet>)> {
-    let rest = Arc::clone(Domain::of(vm)?.domain.runtime().rest());
+    let quiescence = Arc::clone(Domain::of(vm)?.domain.runtime().quiescence());
     let channel = Channel::new(capacity, Some(name));
-    let inlets = (0..count).map(|_| Inlet { channel: Arc::downgrade(&channel), hold: rest.hold() }).collect();
+    let inlets =
+        (0..count).map(|_| Inlet { channel: Arc::downgrade(&channel), hold: quiescence.hold() }).collect();
     Ok((vm.shared_ref(channel).into(), inlets))
 }

@@ -11,7 +11,7 @@
 use crate::bundle::Files;
 use crate::domain::Domain;
 use crate::pool::Pool;
-use crate::sched::{Rest, Waiter};
+use crate::sched::{Quiescence, Waiter};
 use crate::untold::Untold;
 use parking_lot::Mutex;
 use perilune_heap::HeapOptions;
@@ -60,7 +60,7 @@ impl std::fmt::Debug for Module {
 /// One program: see the module's essay.
 pub struct Runtime {
     config: Config,
-    rest: Arc<Rest>,
+    quiescence: Arc<Quiescence>,
     domains: Mutex<Vec<Weak<Domain>>>,
     next_number: AtomicU32,
     /// Who waited for what when nothing could happen any more.
@@ -81,7 +81,7 @@ impl Runtime {
             };
             Runtime {
                 config,
-                rest: Rest::new(Box::new(report)),
+                quiescence: Quiescence::new(Box::new(report)),
                 domains: Mutex::new(Vec::new()),
                 next_number: AtomicU32::new(1),
                 standstill: Mutex::new(String::new()),
@@ -110,8 +110,8 @@ impl Runtime {
     }
 
     /// The count of what can still happen.
-    pub fn rest(&self) -> &Arc<Rest> {
-        &self.rest
+    pub fn quiescence(&self) -> &Arc<Quiescence> {
+        &self.quiescence
     }
 
     /// Failures that nobody has been told of.

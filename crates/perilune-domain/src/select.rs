@@ -7,7 +7,7 @@
 //! # How
 //! One waiter is left with all cases. A channel's case hands the message over by the waiter's claim, so that no message is lost when another case was faster. The other things
 //! only say that they may be ready: whoever is woken asks ([`Selectable::take`]), and if somebody else was faster it waits again, for what is left of the time. Tasks and fibers
-//! end once and for all, so they are never asked in vain. What is outside of the program ([`Selectable::is_outside`]) keeps the wait from being taken for a deadlock.
+//! end once and for all, so asking one always tells. What is outside of the program ([`Selectable::is_outside`]) keeps the wait from being taken for a deadlock.
 //!
 //! Cases are numbered from 1 where they are left: a wake that names none (0) says that something may be ready, and all are asked.
 //!

@@ -6,6 +6,9 @@
 //! * No handle of it is left: the collection that finds the last one dead tells it, because the outcome is dropped then (`outcome.rs`).
 //! * The program ends, in whatever way, while handles are still alive: [`Untold::tell_all`].
 //!
+//! Two kinds of failures are told where they happen, because nobody can ever get them: that of a fiber that fails after another one of its scope, whose error the scope raises
+//! (`scope/fiber.rs`), and that of a closing method while a cancellation unwinds (`Host::error_is_lost`).
+//!
 //! # Domains that sleep
 //! A domain that is idle collects nothing, so a dead handle in it would stay untold for as long as it sleeps. While there is an untold failure, domains that go idle ask for
 //! an alarm ([`PATIENCE`]), and so does the failure itself. The alarm has each domain that is idle by then and may have handles look through its references

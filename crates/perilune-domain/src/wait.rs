@@ -21,7 +21,7 @@ use crate::domain::{Domain, running_fiber};
 use crate::module::PRELUDE_NAME;
 use crate::outcome::Outcome;
 use crate::outside::Awaited;
-use crate::sched::token::{Facts, Root};
+use crate::sched::ownership::{Facts, Root};
 use crate::sched::{Hold, Reason, Sleeper, TimerId, Waiter, timer};
 use crate::scope::Scope;
 use crate::scope::fiber::Fiber;
@@ -261,7 +261,7 @@ pub(crate) fn begin(vm: &mut Vm, verb: Verb, object: Object) -> LuaResult<Arc<Wa
     let (waiter, root): (Arc<Waiter>, _) = match fiber {
         Some(id) => (Waiter::new(Parked { id, what, events }), None),
         None => {
-            let root = Root::new(Arc::clone(domain.runtime().rest()), events, Box::new(what));
+            let root = Root::new(Arc::clone(domain.runtime().quiescence()), events, Box::new(what));
             let root = Waiter::new(root);
             (root.clone(), Some(root))
         }
@@ -337,7 +337,7 @@ pub(crate) fn limit_at(vm: &mut Vm, deadline: Option<Instant>) -> LuaResult<()> 
     let domain = owner.domain;
     if let (Some(wait), Some(deadline)) = (owner.wait(), deadline) {
         let waiter = Arc::clone(&wait.waiter);
-        let hold = domain.runtime().rest().hold();
+        let hold = domain.runtime().quiescence().hold();
         let fiber = wait.fiber;
         wait.until = Some(deadline);
         if on(Category::Timer) {

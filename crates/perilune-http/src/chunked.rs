@@ -7,7 +7,8 @@
 //! The decoder takes complete units from the front of what has come: a line, some data. What is not complete stays where it is, so the decoder's whole state is which
 //! unit is next and how much data is left, two numbers that fit into one integer ([`Decoder::pack`]), which is what a program's side of the body keeps.
 //!
-//! Strict: sizes are hexadecimal digits and nothing else, lines end with CRLF, extensions are ignored but have no control characters, and a line has its limit. Whoever is
+//! Strict: sizes are hexadecimal digits and nothing else, lines end with CRLF, extensions are ignored but have to be
+//! such, and a line has its limit. Whoever is
 //! lenient about the end of a chunk's line can be made to see a request where a stricter proxy saw data.
 
 use crate::head::MOST_FIELDS;
@@ -131,13 +132,7 @@ fn line(bytes: &[u8], limit: usize) -> Result<Option<&[u8]>, Refused> {
 /// The size that a chunk's line says.
 fn size(text: &[u8]) -> Result<u64, Refused> {
     let digits = text.iter().take_while(|b| b.is_ascii_hexdigit()).count();
-    let extensions = &text[digits..];
-    // A space before the semicolon is what the standard calls bad whitespace: it may be read.
-    let is_clean = extensions.iter().all(|&b| b == b'\t' || (b >= b' ' && b != 0x7f));
-    if digits == 0 || !is_clean || !matches!(extensions.trim_ascii_start(), [] | [b';', ..]) {
-        return Err(bad("a chunk's size is no number"));
-    }
-    if extensions.len() != extensions.trim_ascii_start().len() && extensions.trim_ascii_start().is_empty() {
+    if digits == 0 || !are_extensions(&text[digits..]) {
         return Err(bad("a chunk's size is no number"));
     }
     let mut n: u64 = 0;
@@ -148,6 +143,64 @@ fn size(text: &[u8]) -> Result<u64, Refused> {
         }
     }
     Ok(n)
+}
+
+/// Whether what follows a chunk's size is `*( ";" name [ "=" ( token / quoted string ) ] )`, with the white space between these parts that the standard calls bad and lets
+/// a server read.
+fn are_extensions(text: &[u8]) -> bool {
+    let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    let blank = |text: &mut &[u8]| *text = text.trim_ascii_start();
+    let token = |text: &mut &[u8]| {
+        let length = text.iter().take_while(|&&b| is_token(b)).count();
+        *text = &text[length..];
+        length > 0
+    };
+    if text.iter().any(|&b| b != b'\t' && (b < b' ' || b == 0x7f)) {
+        return false;
+    }
+    let mut rest = text;
+    while !rest.is_empty() {
+        blank(&mut rest);
+        let Some(after) = rest.strip_prefix(b";") else { return false };
+        rest = after;
+        blank(&mut rest);
+        if !token(&mut rest) {
+            return false;
+        }
+        let before = rest;
+        blank(&mut rest);
+        let Some(after) = rest.strip_prefix(b"=") else {
+            rest = before;
+            continue;
+        };
+        rest = after;
+        blank(&mut rest);
+        let is_value = match rest.strip_prefix(b"\"") {
+            Some(after) => {
+                let end = end_of_quoted(after);
+                rest = &after[end.unwrap_or(0)..];
+                end.is_some()
+            }
+            None => token(&mut rest),
+        };
+        if !is_value {
+            return false;
+        }
+    }
+    true
+}
+
+/// Where a quoted string ends, of whose text this is the rest: behind the quote that has no backslash before it.
+fn end_of_quoted(text: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    while let Some(&b) = text.get(at) {
+        match b {
+            b'"' => return Some(at + 1),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    None
 }
 
 /// How long the trailers are, which are checked and dropped: what they say comes too late for anything that had to be decided. `None`: they are not complete.
@@ -188,6 +241,16 @@ mod tests {
     }
 
     #[test]
+    fn extensions_are_passed_over() {
+        for text in
+            ["1;a", "1 ; a = b", "1;a=\"b;c\"", "1;a=\"\\\"\";b;c=\"\"", "1\t;\ta\t;b=c", "1;a=\"\u{fc}\""]
+        {
+            let outcome = whole(format!("{text}\r\nx\r\n0;e\r\n\r\n").as_bytes());
+            assert!(matches!(&outcome, Ok((data, _, true)) if data == b"x"), "{text:?}: {outcome:?}");
+        }
+    }
+
+    #[test]
     fn what_is_no_chunk_is_refused() {
         for bad in [
             "\r\n",
@@ -202,6 +265,17 @@ mod tests {
             "1\r\nx\n0\r\n\r\n",
             "1\rx",
             "1;\x01\r\n",
+            "1;\r\n",
+            "1;=x\r\n",
+            "1;a=\r\n",
+            "1;a \r\n",
+            "1;a b\r\n",
+            "1;a=b c\r\n",
+            "1;a=\"b\r\n",
+            "1;a=\"b\\\"\r\n",
+            "1;a=\"b\"c\r\n",
+            "1;a;\r\n",
+            "1,a\r\n",
             "0\r\n\n",
             "0\r\nbad name: x\r\n\r\n",
             "0\r\na: b\n\r\n",

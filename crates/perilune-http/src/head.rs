@@ -319,9 +319,6 @@ impl<'b> Found<'b> {
             None if minor == 1 => return Err(bad("no Host field")),
             None => None,
         };
-        let is_host = |host: &str| {
-            host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~!$&'()*+;=:[]%".contains(&b))
-        };
         match authority.or(field) {
             Some(host) if !is_host(host) || (authority.is_some() && host.is_empty()) => {
                 Err(bad("Host is no host"))
@@ -330,6 +327,42 @@ impl<'b> Found<'b> {
             host => Ok(host),
         }
     }
+}
+
+/// Whether this is `host [":" port]` (RFC 3986, section 3.2, without the name of a user): what two programs might take apart differently is none.
+fn is_host(text: &str) -> bool {
+    let (is_name, port) = match text.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']') {
+            Some((address, port)) => (is_address(address), port),
+            None => return false,
+        },
+        None => {
+            let (name, port) = text.split_at(text.find(':').unwrap_or(text.len()));
+            (is_name(name), port)
+        }
+    };
+    is_name && (port.is_empty() || port.starts_with(':') && port[1..].bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// What may stand in brackets: an address of IPv6 (a later version of them has letters and more).
+fn is_address(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~!$&'()*+;=:".contains(&b))
+}
+
+/// A name or an address of IPv4; it may be empty.
+fn is_name(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    let hexadecimal = |bytes: &mut std::str::Bytes| bytes.next().is_some_and(|b| b.is_ascii_hexdigit());
+    while let Some(b) = bytes.next() {
+        let is_fine = match b {
+            b'%' => hexadecimal(&mut bytes) && hexadecimal(&mut bytes),
+            _ => b.is_ascii_alphanumeric() || b"-._~!$&'()*+;=".contains(&b),
+        };
+        if !is_fine {
+            return false;
+        }
+    }
+    true
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ static HTTP: Native = Native::reentrant("perilune.http", |vm| {
     vm.push(core.into());
     vm.register(core, natives::ALL)?;
     vm.register(core, tools::ALL)?;
-    vm.register(core, &[&DAEMON, &perilune_io::protocol::SPREAD])?;
+    vm.register(core, &[&SERVICE, &perilune_io::protocol::SPREAD])?;
     for source in &SOURCES {
         source.run(vm, &[core.into()])?;
     }
@@ -79,8 +79,8 @@ static HTTP: Native = Native::reentrant("perilune.http", |vm| {
     vm.ret(module)
 });
 
-/// `daemon(f, ...)`: a fiber that the current scope does not wait for.
-static DAEMON: Native = Native::leaf("daemon", |vm| {
-    let fiber = outside::start_daemon(vm)?;
+/// `service(f, what)`: a fiber that the current scope does not wait for, and what it serves.
+static SERVICE: Native = Native::leaf("service", |vm| {
+    let fiber = outside::start_service(vm)?;
     vm.ret(fiber)
 });

@@ -324,7 +324,7 @@ static NEXT_LINE: Native = Native::leaf("next_line", |vm| {
     }
 });
 
-/// Pushes a line that lies in the buffer, if nobody else is to have his turn before.
+/// Pushes a line that lies in the buffer, if nobody else has a turn before.
 #[inline]
 fn line_at_hand(vm: &mut Vm) -> LuaResult<Option<u32>> {
     if !outside::may_take(vm)? {
@@ -480,7 +480,7 @@ pub fn established(vm: &mut Vm, stream: &Arc<Stream>, progress: &Progress) -> Re
     Ok(())
 }
 
-/// `c:start_tls(options)`: from now on a TLS session; waits for its handshake. Who has accepted the connection is the server.
+/// `c:start_tls(options)`: from now on a TLS session; waits for its handshake, for `timeout` seconds at most. Who has accepted the connection is the server.
 static START_TLS: Native = Native::leaf("start_tls", |vm| {
     let stream = this(vm)?;
     let outcome = start_tls(vm, &stream);
@@ -488,9 +488,16 @@ static START_TLS: Native = Native::leaf("start_tls", |vm| {
 });
 
 fn start_tls(vm: &mut Vm, stream: &Arc<Stream>) -> Result<(), Stop> {
-    let progress = turn(vm, stream, Side::Read)?;
-    if progress.is_first && stream.session().is_some() {
-        return Err(Failure::Tls("the connection has a TLS session already".into()).into());
+    let mut progress = turn(vm, stream, Side::Read)?;
+    if progress.is_first {
+        if stream.session().is_some() {
+            return Err(Failure::Tls("the connection has a TLS session already".into()).into());
+        }
+        if let Some(options) = vm.arg(2).as_table()
+            && let Some(span) = crate::options::span(vm, options, "timeout")?
+        {
+            progress.deadline = span.and_then(|span| std::time::Instant::now().checked_add(span));
+        }
     }
     while stream.session().is_none() {
         let setup = setup(vm, stream)??;
@@ -508,6 +515,9 @@ fn start_tls(vm: &mut Vm, stream: &Arc<Stream>) -> Result<(), Stop> {
     Ok(stream.check()?)
 }
 
+/// What the argument of `start_tls` may say beside what sessions are made of.
+const BESIDE: &[&str] = &["server", "timeout"];
+
 /// What the argument of `start_tls` means for this connection.
 fn setup(vm: &mut Vm, stream: &Stream) -> LuaResult<Result<Setup, Failure>> {
     let mut is_server = stream.origin == Origin::Accepted;
@@ -517,7 +527,11 @@ fn setup(vm: &mut Vm, stream: &Stream) -> LuaResult<Result<Setup, Failure>> {
     {
         is_server = server;
     }
-    if is_server { tls::server_setup(vm, options) } else { tls::client_setup(vm, options, stream.host()) }
+    if is_server {
+        tls::server_setup(vm, options, BESIDE)
+    } else {
+        tls::client_setup(vm, options, stream.host(), BESIDE)
+    }
 }
 
 /// Waits until all that was written has gone.

@@ -356,7 +356,7 @@ fn begin(vm: &mut Vm) -> LuaResult<u32> {
     let host = wish.host();
     let tls = match wish.tls.is_falsy() {
         true => None,
-        false => match tls::client_setup(vm, wish.tls, host.as_deref())? {
+        false => match tls::client_setup(vm, wish.tls, host.as_deref(), &[])? {
             Ok(setup) => Some(setup),
             Err(failure) => return failure.ret(vm),
         },

@@ -27,14 +27,14 @@
 //! never touches the bell. If it hears it, a worker has the lease, and the thread leaves the set.
 //!
 //! A call when no worker has the lease is none, and says so. That is no loss: who has a job puts it on the worker's seat first, and a worker that has given the lease back looks there. A call
-//! that was meant for the worker before wakes the present one in vain.
+//! that was meant for the worker before wakes the present one for nothing.
 //!
 //! # The thread
 //! It is in one of three places:
 //!
 //! 1. in the kernel's set, when it has the lease. It stays there until the next event, also after a worker has taken the lease from it. Nothing depends on there being one in the set: two get
 //!    an event each;
-//! 2. ticking, while the lease goes round: it looks once in a tick whether anybody has touched it since. A tick that was in vain is followed by one that is twice as long, up to [`LONGEST`]:
+//! 2. ticking, while the lease goes round: it looks once in a tick whether anybody has touched it since. A tick that found nothing is followed by one that is twice as long, up to [`LONGEST`]:
 //!    the more regularly workers come back, the less they are looked after;
 //! 3. asleep, when a worker has had the lease for a whole tick: then the worker sleeps in the kernel. It sets `WATCHED`, and the worker that gives the lease back wakes it.
 //!

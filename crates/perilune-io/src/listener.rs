@@ -8,7 +8,7 @@
 //! # No descriptors left
 //! A server that has used up its descriptors must not end for that. `accept` tries again after a while ([`BACK_OFF`], doubled up to [`MOST_BACK_OFF`]); `l:info().starved` counts such
 //! occasions. Clients wait in the system's queue meanwhile, which is right for a moment and wrong for long: they cannot tell a server that is full from one that is slow. So the process keeps
-//! a *spare* descriptor. When the longest time has passed in vain, its number is lent to those who wait, one after the other, to be closed at once (`l:info().refused`).
+//! a *spare* descriptor. When the longest time has passed without success, its number is lent to those who wait, one after the other, to be closed at once (`l:info().refused`).
 //!
 //! Rejected: refusing at once (most shortages last for milliseconds, as connections that end give theirs back); a spare for each listener (they compete for one number anyway).
 
@@ -203,7 +203,7 @@ pub static LISTEN: Native = Native::leaf("listen", |vm| {
         backlog = options::int(vm, table, "backlog", 1, 1 << 20)?.unwrap_or(BACKLOG);
         let tls = vm.get_field(table, "tls")?;
         if !tls.is_falsy() {
-            match tls::server_setup(vm, tls)? {
+            match tls::server_setup(vm, tls, &[])? {
                 Ok(found) => setup = Some(found),
                 Err(failure) => return failure.ret(vm),
             }
@@ -439,7 +439,7 @@ impl Ready for Listener {
     }
 }
 
-/// Waits for a connection, for as many seconds as the argument of number `span` says, if there is one.
+/// Waits for a connection, for as long as the argument of number `span` says, if there is one.
 fn accept(vm: &mut Vm, span: Option<u32>) -> LuaResult<Result<Arc<Stream>, Failure>> {
     let listener = this(vm)?;
     let mut back_off = BACK_OFF;
@@ -460,8 +460,8 @@ fn accept(vm: &mut Vm, span: Option<u32>) -> LuaResult<Result<Arc<Stream>, Failu
     }
     if let Some(until) = waited {
         deadline = until;
-    } else if let Some(n) = span.filter(|n| !vm.arg_is_none_or_nil(*n)) {
-        deadline = outside::check_span(vm, n)?.and_then(|span| Instant::now().checked_add(span));
+    } else if let Some(n) = span {
+        deadline = outside::opt_deadline(vm, n)?;
     }
     loop {
         let starved = match listener.attempt() {
@@ -519,7 +519,7 @@ fn accept(vm: &mut Vm, span: Option<u32>) -> LuaResult<Result<Arc<Stream>, Failu
     }
 }
 
-/// `l:accept([seconds])`: a connection; waits for one.
+/// `l:accept([limit])`: a connection; waits for one.
 static ACCEPT: Native = Native::leaf("accept", |vm| match accept(vm, Some(2))? {
     Ok(stream) => {
         let stream = vm.shared_ref(stream);

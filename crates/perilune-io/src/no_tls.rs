@@ -58,7 +58,7 @@ const MESSAGE: &str = "this build has no TLS (it was made without the feature 't
 ///
 /// # Errors
 /// There is no TLS.
-pub fn client_setup(vm: &mut Vm, _: Value, _: Option<&str>) -> LuaResult<Result<Setup, Failure>> {
+pub fn client_setup(vm: &mut Vm, _: Value, _: Option<&str>, _: &[&str]) -> LuaResult<Result<Setup, Failure>> {
     Err(vm.error(MESSAGE))
 }
 
@@ -66,6 +66,6 @@ pub fn client_setup(vm: &mut Vm, _: Value, _: Option<&str>) -> LuaResult<Result<
 ///
 /// # Errors
 /// There is no TLS.
-pub fn server_setup(vm: &mut Vm, _: Value) -> LuaResult<Result<Setup, Failure>> {
+pub fn server_setup(vm: &mut Vm, _: Value, _: &[&str]) -> LuaResult<Result<Setup, Failure>> {
     Err(vm.error(MESSAGE))
 }

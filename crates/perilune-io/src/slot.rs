@@ -1,6 +1,6 @@
 //! One direction of a descriptor: whether something may have happened, and who waits for it.
 //!
-//! The poller is told of *edges*: that something has become readable or writable, once. Whoever tries in vain and then waits must not miss the edge between the two.
+//! The poller is told of *edges*: that something has become readable or writable, once. Whoever tries without success and then waits must not miss the edge between the two.
 //!
 //! 1. Before it tries, it clears the ready flag ([`Slot::clear`]).
 //! 2. If the system says "would block", it leaves its waiter and looks at the flag again, which is one step here ([`Slot::leave`]): if the flag is up, the waiter
@@ -98,7 +98,7 @@ impl<W: Wake> Slot<W> {
         self.state.load(Ordering::Acquire) & (READY | STICKY) != 0
     }
 
-    /// Leaves a waiter after an attempt that was in vain.
+    /// Leaves a waiter after an attempt that failed.
     ///
     /// # Errors
     /// Something has happened since [`Slot::clear`]: the waiter comes back; try again.

@@ -10,7 +10,7 @@ use crate::slot::{Left, Wakes};
 use crate::waiting::{Side, Timeouts, Waited, read_already, reader, turn, wait};
 use parking_lot::Mutex;
 use perilune_domain::objects::fill;
-use perilune_domain::outside::{Awaited, Waiter};
+use perilune_domain::outside::{self, Awaited, Waiter};
 use perilune_trace::ObjectKind;
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
@@ -223,10 +223,13 @@ fn receive(udp: &Udp, fd: Option<&OwnedFd>) -> Received {
     }
 }
 
-/// `u:recv()`: a datagram, and who has sent it.
+/// `u:recv([limit])`: a datagram, and who has sent it.
 static RECV: Native = Native::leaf("recv", |vm| {
     let udp = this(vm)?;
-    let progress = turn(vm, &udp, Side::Read)?;
+    let mut progress = turn(vm, &udp, Side::Read)?;
+    if progress.is_first && !vm.arg_is_none_or_nil(2) {
+        progress.deadline = outside::opt_deadline(vm, 2)?;
+    }
     loop {
         let fd = udp.reads.lock();
         match receive(&udp, fd.as_deref()) {

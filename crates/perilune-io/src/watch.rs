@@ -265,14 +265,14 @@ fn begin(path: &Path) -> std::io::Result<Asked> {
     Ok(Asked { fd, folder, only })
 }
 
-/// The next change; waits for it, for as many seconds as the argument of number `span` says.
+/// The next change; waits for it, for as long as the argument of number `span` says.
 fn next(vm: &mut Vm, span: Option<u32>) -> LuaResult<Result<Change, Failure>> {
     let watch = this(vm)?;
     let mut progress = turn(vm, &watch, Side::Read)?;
     if progress.is_first
-        && let Some(n) = span.filter(|n| !vm.arg_is_none_or_nil(*n))
+        && let Some(n) = span
     {
-        progress.deadline = outside::check_span(vm, n)?.and_then(|span| Instant::now().checked_add(span));
+        progress.deadline = outside::opt_deadline(vm, n)?;
     }
     loop {
         let mut inner = watch.inner.lock();
@@ -285,7 +285,7 @@ fn next(vm: &mut Vm, span: Option<u32>) -> LuaResult<Result<Change, Failure>> {
     }
 }
 
-/// `w:recv([seconds])`: the next change.
+/// `w:recv([limit])`: the next change.
 static RECV: Native = Native::leaf("recv", |vm| match next(vm, Some(2))? {
     Ok(change) => change.push(vm),
     Err(failure) => failure.ret(vm),

@@ -191,7 +191,7 @@ impl Vm {
             }
             // The methods run as if nothing was on its way.
             let outer = self.lua.errors.set_aside();
-            match self.close_with(level, Some(outer.value)) {
+            match self.close_with(level, Some(outer.value), outer.signal) {
                 Ok(error) => {
                     self.lua.errors =
                         ErrorState { value: error.unwrap_or(Value::NIL), handled: true, ..outer };
@@ -215,7 +215,7 @@ impl Vm {
             self.lua.no_yield += 1;
             (*self.lua.thread).closing = true;
             // Nobody is left to be told.
-            let _ = self.close_with((*self.lua.thread).stack, None);
+            let _ = self.close_with((*self.lua.thread).stack, None, Signal::None);
             self.lua.errors = ErrorState::NONE;
             (*self.lua.thread).closing = false;
             self.lua.no_yield -= 1;
@@ -224,7 +224,7 @@ impl Vm {
     }
 
     /// Closes what is at `level` and above, with `error` as the methods' argument if there is one; the error in the end: that of the last method that
-    /// failed, or `error`.
+    /// failed, or `error`. `passing`: what is on its way in place of an error. Nobody gets the error of a method that fails while a cancellation is: the host is told.
     ///
     /// # Errors
     /// A cancellation that hit a method: the other methods have run undisturbed. That the coroutine is being discarded: nothing more has run.
@@ -232,6 +232,7 @@ impl Vm {
         &mut self,
         level: *mut Value,
         mut error: Option<Value>,
+        passing: Signal,
     ) -> LuaResult<Option<Value>> {
         // SAFETY: offsets survive moves of the stack.
         unsafe {
@@ -262,15 +263,28 @@ impl Vm {
                     Ok(()) => {}
                     Err(thrown @ Thrown::Discard(_)) => return Err(thrown),
                     Err(thrown) => {
-                        cancelled |= thrown.signal() == Signal::Cancel;
+                        let signal = thrown.signal();
+                        cancelled |= signal == Signal::Cancel;
                         self.lua.errors.signal = Signal::None;
                         self.lua.c_calls = c_calls;
-                        error = Some(self.lua.errors.take_value());
+                        let value = self.lua.errors.take_value();
+                        if signal == Signal::None && passing == Signal::Cancel {
+                            self.error_is_lost(value);
+                        }
+                        error = Some(value);
                     }
                 }
                 self.lua.base = (*self.lua.thread).stack.offset(base);
                 self.lua.errors.handled = true;
             }
+        }
+    }
+
+    #[cold]
+    fn error_is_lost(&mut self, value: Value) {
+        let fiber = self.current_fiber().map(|fiber| self.fiber_tag(fiber));
+        if let Some(host) = self.lua.hosting.host.clone() {
+            host.error_is_lost(fiber, value);
         }
     }
 

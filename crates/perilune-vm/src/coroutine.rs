@@ -248,7 +248,7 @@ impl Vm {
             self.switch_to(resumer);
             (*resumer).status = Status::Running;
             // A wrap function closes the coroutine and passes the error on, with its own position before a message.
-            let closed = self.close_coroutine(Gc::from_ptr(th), Some(error))?;
+            let closed = self.close_coroutine(Gc::from_ptr(th), Some(error), failed.signal)?;
             let error = closed.err().unwrap_or(Value::NIL);
             if cancelled {
                 self.lua.errors = ErrorState { value: error, handled: true, ..failed };
@@ -276,7 +276,7 @@ impl Vm {
     }
 
     /// Closes a suspended or dead coroutine: its to-be-closed variables are closed, with `error` if that is not nil. The error value
-    /// comes back if there was one.
+    /// comes back if there was one. `passing`: as for [`Vm::close_with`].
     ///
     /// # Errors
     /// A cancellation of the running fiber that hit one of the methods; or the running code is being discarded.
@@ -284,6 +284,7 @@ impl Vm {
         &mut self,
         co: Gc<Thread>,
         error: Option<Value>,
+        passing: Signal,
     ) -> LuaResult<Result<(), Value>> {
         // SAFETY: a coroutine that does not run; it is made the running one while its variables are closed.
         unsafe {
@@ -317,7 +318,7 @@ impl Vm {
             *frame(self.lua.base) = crate::frame::Frame::native(0, 0);
             self.lua.no_yield += 1;
             (*th).closing = true;
-            let closed = self.close_with((*th).stack, error);
+            let closed = self.close_with((*th).stack, error, passing);
             (*th).closing = false;
             self.lua.no_yield -= 1;
             (*th).status = Status::Dead;
@@ -401,7 +402,7 @@ fn close(vm: &mut Vm) -> LuaResult<u32> {
         Status::Suspended | Status::Dead => {
             // SAFETY: a coroutine that does not run.
             let pending = unsafe { (*co.ptr()).failure.take() };
-            match vm.close_coroutine(co, pending)? {
+            match vm.close_coroutine(co, pending, Signal::None)? {
                 Ok(()) => vm.ret(true),
                 Err(e) => {
                     vm.push(Value::FALSE);

@@ -501,7 +501,7 @@ impl Vm {
             let th = self.lua.thread;
             let state = (*th).fiber;
             let failed = self.lua.errors.set_aside();
-            let closed = self.close_fiber(th, failed.value);
+            let closed = self.close_fiber(th, failed);
             if let Err(discard @ Thrown::Discard(_)) = closed {
                 return Err(discard);
             }
@@ -527,7 +527,7 @@ impl Vm {
     }
 
     /// Closes what an error leaves open in the root of a fiber; the error in the end.
-    unsafe fn close_fiber(&mut self, th: *mut Thread, error: Value) -> LuaResult<Value> {
+    unsafe fn close_fiber(&mut self, th: *mut Thread, failed: ErrorState) -> LuaResult<Value> {
         // SAFETY: the running coroutine; no frame of it will run again.
         unsafe {
             (*th).pcalls = 0;
@@ -536,7 +536,7 @@ impl Vm {
             *frame(self.lua.base) = Frame::native(0, 0);
             self.lua.no_yield += 1;
             (*th).closing = true;
-            let closed = self.close_with(bottom, Some(error));
+            let closed = self.close_with(bottom, Some(failed.value), failed.signal);
             (*th).closing = false;
             self.lua.no_yield -= 1;
             self.lua.base = (*th).stack.add(CALL_GAP);

@@ -16,7 +16,7 @@
 //!
 //! # Thread-locals
 //! A native that calls Lua may go on in another OS thread than the one it began in. So natives keep no reference to a thread-local across such a call, and
-//! functions that use one are not inlined, lest its address be kept.
+//! functions that use one are not inlined, so that its address is not kept.
 //!
 //! Rejected: one native stack per domain, on which its code always runs (a blocked fiber would block its neighbours); giving the host the state in pieces to keep.
 
@@ -69,6 +69,8 @@ pub trait Host: std::any::Any + Send + Sync {
     fn takes_interrupt(&self) -> bool {
         false
     }
+    /// The fiber with this tag (`None`: the root chain) is being cancelled, and a closing method of it has failed with this error, which nobody gets.
+    fn error_is_lost(&self, _fiber: Option<u64>, _error: Value) {}
     /// The process is about to end: the last moment to say what has to be said.
     fn process_ends(&self) {}
     /// A session of events has begun that knows nothing of this domain: writes, for each fiber that waits, that it does.

@@ -4,7 +4,7 @@
 //! ([`Domain::serve_cancels`]): a fiber that waits is unwound at once, one that runs at its next call, loop iteration or wait. A fiber whose wait has ended already finishes what it
 //! waited for, since that may be a message that nobody else gets; it is cancelled *late*, when it has.
 //!
-//! Not so who has lost a race ([`Finishes::Nothing`]): nobody would get his message. It goes back to its channel, bytes and connections stay with the system, and he is unwound
+//! Not so who has lost a race ([`Finishes::Nothing`]): nobody would get its message. It goes back to its channel, bytes and connections stay with the system, and it is unwound
 //! ([`wait::give_back`]).
 //!
 //! The root chain cannot be cancelled. The user's interrupt ends its wait ([`Domain::interrupt_root`]), and is kept until the root chain itself runs.
@@ -90,7 +90,7 @@ impl Domain {
         if let Some(handle) = &*self.interrupt.lock() {
             handle.raise_cause(perilune_vm::INTERRUPT_CANCEL);
         }
-        self.token.poke();
+        self.ownership.poke();
     }
 
     /// Whether the fiber is cancelled when it has finished what it waited for.

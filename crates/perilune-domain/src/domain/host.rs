@@ -1,17 +1,18 @@
 //! What the domain is to its state: whom it gives the domain up to while code blocks, how the root chain waits, what tools are told.
 //!
 //! [`Host::detach`] and [`Host::wait_root`] give the domain up although `&mut Vm` exists further up the stack. Whoever calls them has shown by that reference that
-//! it is the owner, and does not use it before it has the domain again; so the token's proof is made anew for the hand-over (`Token::reclaim`).
+//! it is the owner, and does not use it before it has the domain again; so the ownership's proof is made anew for the hand-over (`Ownership::reclaim`).
 
 use super::Domain;
 use crate::listing;
+use crate::module::error_text;
 use crate::sched::Reason;
-use crate::wait;
+use crate::{untold, wait};
 use perilune_trace::event::{self, Name};
 use perilune_trace::fibers::Line;
 use perilune_trace::{Category, FiberRef, emit, on};
 use perilune_vm::host::Descriptors;
-use perilune_vm::{Host, Vm};
+use perilune_vm::{Host, Value, Vm};
 use std::sync::atomic::Ordering;
 
 impl Host for Domain {
@@ -20,18 +21,18 @@ impl Host for Domain {
     }
     unsafe fn detach(&self) {
         // SAFETY: the caller owns the domain, by its state, and uses neither before it has it again.
-        let mut owned = unsafe { self.token.reclaim() };
+        let mut owned = unsafe { self.ownership.reclaim() };
         if let Some((_, seat)) = &mut self.holder(&mut owned).local().seat
             && seat.lend()
         {
-            self.token.poke();
+            self.ownership.poke();
         }
         self.do_deferred();
         self.runtime.untold().domain_is_idle();
-        self.token.detach(owned);
+        self.ownership.detach(owned);
     }
     unsafe fn attach(&self) {
-        let Some(mut owned) = self.token.attach() else {
+        let Some(mut owned) = self.ownership.attach() else {
             unreachable!("a domain is not closed while a fiber of it is alive");
         };
         self.pass_interrupt();
@@ -42,7 +43,7 @@ impl Host for Domain {
     }
     unsafe fn wait_root(&self) {
         // SAFETY: as in `detach`.
-        let mut owned = unsafe { self.token.reclaim() };
+        let mut owned = unsafe { self.ownership.reclaim() };
         let wait = self.holder(&mut owned).local().root_wait.as_ref();
         let Some(root) = wait.and_then(|w| w.root.clone()) else { return owned.lend() };
         *self.root_waiter.lock() = Some(root.clone());
@@ -50,7 +51,7 @@ impl Host for Domain {
         if !self.is_interrupted() {
             self.do_deferred();
             self.runtime.untold().domain_is_idle();
-            match self.token.wait(owned, &root) {
+            match self.ownership.wait(owned, &root) {
                 Some(back) => owned = back,
                 None => unreachable!("the main domain is not closed while its program runs"),
             }
@@ -79,6 +80,13 @@ impl Host for Domain {
     }
     fn live_fibers(&self) -> usize {
         self.live.load(Ordering::Relaxed)
+    }
+    fn error_is_lost(&self, fiber: Option<u64>, error: Value) {
+        let who = self.who(fiber);
+        untold::say(&format!(
+            "perilune: {who}, which is being cancelled, has failed as it closed a variable: {}\n",
+            error_text(error)
+        ));
     }
     fn process_ends(&self) {
         self.runtime.domains().iter().for_each(|d| d.do_deferred());

@@ -170,7 +170,7 @@ impl<'a> Owner<'a> {
 
     /// Whether a fiber of the domain is ready, or a task could begin here that has waited: for a loop of this pool that could let it go first.
     pub(crate) fn others_wait(self, pool: &Arc<pool::Inner>) -> bool {
-        if self.domain.token.has_ready() || self.domain.token.is_wanted() {
+        if self.domain.ownership.has_ready() || self.domain.ownership.is_wanted() {
             return true;
         }
         pool.has_waiting_tasks() && self.seat_in(pool).is_some_and(|seat| seat.could_take_oldest())

@@ -1,7 +1,7 @@
 //! The pump: what a worker thread does with a domain that is ready, until there is nothing to do.
 //!
 //! In this order: fibers that are to be cancelled, what tools want, fibers that are ready, the pool's work, failures that nobody has been told of. A fiber runs until it parks
-//! or ends. When there is nothing left the token is given up ([`Token::try_leave`](crate::sched::Token::try_leave)), which fails if somebody has poked meanwhile. A domain whose
+//! or ends. When there is nothing left the ownership is given up ([`Ownership::try_leave`](crate::sched::Ownership::try_leave)), which fails if somebody has poked meanwhile. A domain whose
 //! body is over is freed when its last fiber has ended.
 
 use super::Domain;
@@ -77,7 +77,7 @@ impl Domain {
 
     /// Runs the domain on a worker thread until there is nothing to do.
     fn pump(self: &Arc<Self>) {
-        let Some(mut owned) = self.token.begin() else { return };
+        let Some(mut owned) = self.ownership.begin() else { return };
         let Some(vm) = self.make_state(&mut owned) else {
             return self.go_without_state(owned, &Lack::Memory);
         };
@@ -93,7 +93,7 @@ impl Domain {
             if std::mem::take(&mut self.owner(vm).local().work_first) && self.serve_waiting_work(vm) {
                 continue;
             }
-            match self.token.next(&mut owned) {
+            match self.ownership.next(&mut owned) {
                 Next::Fiber(id) => {
                     if let Some((_, seat)) = &mut self.holder(&mut owned).local().seat {
                         seat.busy();
@@ -105,7 +105,7 @@ impl Domain {
                 }
                 Next::HandOver => {
                     self.state_of(&mut owned).leave_thread();
-                    return self.token.hand_over(owned);
+                    return self.ownership.hand_over(owned);
                 }
                 Next::Empty => {
                     self.do_deferred();
@@ -132,7 +132,7 @@ impl Domain {
                         return self.close(owned);
                     }
                     self.runtime.untold().domain_is_idle();
-                    match self.token.try_leave(owned) {
+                    match self.ownership.try_leave(owned) {
                         Ok(()) => return,
                         Err(back) => owned = back,
                     }
@@ -152,10 +152,10 @@ impl Domain {
         }
         self.asked.end();
         loop {
-            match self.token.next(&mut owned) {
+            match self.ownership.next(&mut owned) {
                 // There are no fibers; what is cancelled or wanted by tools is neither.
                 Next::Fiber(_) => {}
-                Next::HandOver => return self.token.hand_over(owned),
+                Next::HandOver => return self.ownership.hand_over(owned),
                 Next::Empty => {
                     let local = self.holder(&mut owned).local();
                     if let Some((pool, seat)) = &mut local.seat {
@@ -176,7 +176,7 @@ impl Domain {
                     if self.has_ended() {
                         return self.close(owned);
                     }
-                    match self.token.try_leave(owned) {
+                    match self.ownership.try_leave(owned) {
                         Ok(()) => return,
                         Err(back) => owned = back,
                     }
@@ -277,7 +277,7 @@ impl Domain {
             drop(vm);
         }
         emit(event::DomainEnd { domain: DomainId(self.id), young: Bytes::from(young) });
-        self.token.close(owned);
+        self.ownership.close(owned);
     }
 }
 
@@ -309,7 +309,7 @@ impl threads::Job for Domain {
         if self.has_state() {
             return false;
         }
-        if let Some(owned) = self.token.begin() {
+        if let Some(owned) = self.ownership.begin() {
             let why = why.raw_os_error().map_or(why.kind().into(), std::io::Error::from_raw_os_error);
             self.go_without_state(owned, &Lack::Thread(why));
         }

@@ -7,7 +7,7 @@
 //!
 //! That is still too much for a program that starts a hundred thousand tasks and awaits them one by one: each task's clock is that of the moment when it was started, and in the
 //! meantime the other side's has changed everywhere. So a strand's [`History`] has beside its clock the moment that it was forked from, and a second clock with what it has
-//! learned *since*. Whoever knows a moment of a strand knows all that the strand knew then; so he need join only the second.
+//! learned *since*. Whoever knows a moment of a strand knows all that the strand knew then; so only the second has to be joined.
 
 use std::sync::Arc;
 

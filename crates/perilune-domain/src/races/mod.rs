@@ -168,7 +168,7 @@ impl Strand {
         Strand::new(kind, History::default())
     }
 
-    /// What whoever comes after all that the strand has done must know, and the moment by which he knows it.
+    /// What whoever comes after all that the strand has done must know, and the moment by which that is known.
     fn tell(&mut self) -> (History, Instant) {
         if !std::mem::take(&mut self.dirty) {
             // A strand without a number has added nothing to what it began with.

@@ -5,14 +5,14 @@
 //! | file | |
 //! |---|---|
 //! | `threads.rs` | OS threads from a cache, started on demand, retired when idle |
-//! | `token.rs` | who owns a domain; ready fibers; leaving and taking it back around a blocking call |
+//! | `ownership.rs` | who owns a domain; ready fibers; leaving and taking it back around a blocking call |
 //! | `waiter.rs` | one wait, ended exactly once by whoever comes first |
 //! | `timer.rs` | deadlines |
-//! | `linger.rs` | a moment of patience before sleeping |
-//! | `queue.rs`, `bell.rs` | tasks of a pool: deques, stealing; which sleeping worker is told of a new one |
+//! | `spin.rs` | a moment of patience before sleeping |
+//! | `queue.rs`, `idle_workers.rs` | tasks of a pool: deques, stealing; which sleeping worker is told of a new one |
 //! | `course.rs` | what the parts of a parallel loop tell each other: bites, errors, the end |
 //! | `ordered.rs` | events that must stay in order, without a worker waiting for its turn |
-//! | `rest.rs` | the count of what can still happen, and what follows when it is nought |
+//! | `quiescence.rs` | the count of what can still happen, and what follows when it is zero |
 //! | `deferred.rs` | what a domain has put off until it has nothing better to do |
 //! | `sync.rs` | the primitives, so that the models in `tests/model` can put loom's in their place |
 //!
@@ -21,15 +21,15 @@
 //! A pump is what a worker thread does with a domain. Written out, without Lua, for a domain with a seat in a pool:
 //!
 //! ```text
-//! if !token.begin() { return }                   // somebody else took it meanwhile
+//! if !ownership.begin() { return }                   // somebody else took it meanwhile
 //! loop {
-//!     match token.next() {
+//!     match ownership.next() {
 //!         Next::Fiber(f) => { seat.busy(); resume(f) }
-//!         Next::HandOver => return token.hand_over(owned),   // the returning thread calls seat.busy()
+//!         Next::HandOver => return ownership.hand_over(owned),   // the returning thread calls seat.busy()
 //!         Next::Empty => match seat.take() {
 //!             Some(task) => start(task),
 //!             None => if seat.settle() {
-//!                 match token.try_leave(owned) { Ok(()) => return, Err(back) => owned = back }
+//!                 match ownership.try_leave(owned) { Ok(()) => return, Err(back) => owned = back }
 //!             }
 //!         }
 //!     }
@@ -46,25 +46,25 @@
 //! # Locks
 //!
 //! No function here calls a callback (activation, poke, report, alarm) while it holds a lock, and no two locks are
-//! held at once, except in [`token::Token::close`], which says in which order, and while a loop's part takes a bite, where what is asked
+//! held at once, except in [`ownership::Ownership::close`], which says in which order, and while a loop's part takes a bite, where what is asked
 //! only looks.
 
-pub mod bell;
 pub(crate) mod course;
 pub mod deferred;
-mod linger;
+pub mod idle_workers;
 pub mod ordered;
+pub mod ownership;
 pub mod queue;
-pub mod rest;
+pub mod quiescence;
+mod spin;
 mod sync;
 pub mod threads;
 pub mod timer;
-pub mod token;
 pub mod waiter;
 
 pub use ordered::Lanes;
+pub use ownership::{Next, Owned, Ownership};
 pub use queue::{Priority, Queue, Seat};
-pub use rest::{Hold, Rest, WaitList};
+pub use quiescence::{Hold, Quiescence, WaitList};
 pub use timer::TimerId;
-pub use token::{Next, Owned, Token};
 pub use waiter::{Reason, Sleeper, Waiter};

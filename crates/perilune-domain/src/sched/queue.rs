@@ -19,9 +19,9 @@
 //!
 //! # Sleeping
 //!
-//! `bell.rs` has the protocol. What the owner of a seat must do:
+//! `idle_workers.rs` has the protocol. What the owner of a seat must do:
 //!
-//! * nothing to run: [`Seat::settle`]; if it is true, the domain may be left ([`super::Token::try_leave`]);
+//! * nothing to run: [`Seat::settle`]; if it is true, the domain may be left ([`super::Ownership::try_leave`]);
 //! * going on with something that did not come from [`Seat::take`] (a fiber became ready): [`Seat::busy`];
 //! * detaching: [`Seat::lend`], so that the domain is known to be free for a task, and after attaching `busy`.
 //!
@@ -33,7 +33,7 @@
 //! queue is empty, that is, what was split off before has been taken. Without the second condition a loop would split
 //! itself to dust in the time that a sleeping worker needs to wake.
 
-use super::bell::Bell;
+use super::idle_workers::IdleWorkers;
 use crossbeam_deque::{Injector, Steal};
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
@@ -72,7 +72,7 @@ pub struct Queue<T> {
     high: Injector<T>,
     low: Injector<T>,
     seats: Box<[CachePadded<Own<T>>]>,
-    bell: Bell,
+    idle_workers: IdleWorkers,
     closed: AtomicBool,
     poke: Poke,
 }
@@ -160,7 +160,7 @@ impl<T> Queue<T> {
             high: Injector::new(),
             low: Injector::new(),
             seats: (0..workers).map(|_| CachePadded::new(Own::new())).collect(),
-            bell: Bell::new(),
+            idle_workers: IdleWorkers::new(),
             closed: AtomicBool::new(false),
             poke,
         });
@@ -204,14 +204,14 @@ impl<T> Queue<T> {
     }
 
     fn ring(&self) {
-        if let Some(worker) = self.bell.ring() {
+        if let Some(worker) = self.idle_workers.ring() {
             (self.poke)(worker);
         }
     }
 
     /// Whether some worker is idle. Costs a load; see [`Seat::hungry`].
     pub fn hungry(&self) -> bool {
-        self.bell.has_idle()
+        self.idle_workers.has_idle()
     }
 
     /// Whether a task is queued anywhere.
@@ -236,7 +236,7 @@ impl<T> Queue<T> {
     /// No more tasks are taken in; those that are queued can still be taken. All idle workers are poked, so that they can end.
     pub fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
-        for worker in self.bell.call_all() {
+        for worker in self.idle_workers.call_all() {
             (self.poke)(worker);
         }
     }
@@ -277,7 +277,7 @@ fn retry<T>(mut steal: impl FnMut() -> Steal<T>) -> Option<T> {
 pub struct Seat<T> {
     queue: Arc<Queue<T>>,
     number: usize,
-    /// On the bell's list, or taken off it by somebody.
+    /// On the list of idle workers, or taken off it by somebody.
     settled: bool,
     turns: u32,
     /// How often a loop has asked whether to give way.
@@ -403,17 +403,17 @@ impl<T> Seat<T> {
 
     /// Whether a part split off now would be taken soon. Costs a load or two.
     pub fn hungry(&self) -> bool {
-        self.queue.bell.has_idle() && self.own().is_empty()
+        self.queue.idle_workers.has_idle() && self.own().is_empty()
     }
 
     /// Nothing to run here. True: nothing is queued anywhere either, and a poke will come when there is. False: look again.
     pub fn settle(&mut self) -> bool {
         if self.settled {
             // Called or not: back to the warm end of the list, and no longer searching.
-            self.queue.bell.rise(self.number);
+            self.queue.idle_workers.rise(self.number);
         }
         self.settled = true;
-        self.queue.bell.settle(self.number);
+        self.queue.idle_workers.settle(self.number);
         !self.queue.has_tasks()
     }
 
@@ -422,7 +422,7 @@ impl<T> Seat<T> {
     pub fn lend(&mut self) -> bool {
         self.busy();
         self.settled = true;
-        self.queue.bell.lend(self.number);
+        self.queue.idle_workers.lend(self.number);
         self.queue.has_tasks()
     }
 
@@ -431,7 +431,7 @@ impl<T> Seat<T> {
         if !std::mem::take(&mut self.settled) {
             return;
         }
-        self.queue.bell.rise(self.number);
+        self.queue.idle_workers.rise(self.number);
         // Also if nobody had called: whoever queued several while this worker was searching has not rung for all of them.
         if self.queue.has_tasks() {
             self.queue.ring();

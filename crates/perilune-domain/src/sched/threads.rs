@@ -3,7 +3,7 @@
 //! A [`Job`] gets a thread at once: the one that became idle last (its stack is warm), or a new one. Whether there
 //! should be so many is not decided here: a job is a domain that has something to run. An idle thread ends after
 //! two seconds, counted from its last job; since the one that became idle last is taken first, a light load keeps one or two threads
-//! and lets the others go. When all have ended nothing wakes any more. Before it sleeps, a thread has a moment of patience (`linger.rs`):
+//! and lets the others go. When all have ended nothing wakes any more. Before it sleeps, a thread has a moment of patience (`spin.rs`):
 //! to a program that waits for one short job after another, two switches by the kernel would be most of the price.
 //!
 //! If the cap is reached, or the kernel refuses a thread, the job waits in a queue that every thread looks into before it
@@ -15,7 +15,7 @@
 //!
 //! A job that panics ends itself, not the thread; the panic hook has reported it.
 
-use super::linger::{Linger, core};
+use super::spin::{Spin, core};
 use super::timer;
 use perilune_trace::emit;
 use perilune_trace::emit::thread_id;
@@ -107,7 +107,7 @@ struct Seat {
     given: Mutex<Given>,
     /// A job has been given.
     news: AtomicBool,
-    /// On which core (`linger.rs`).
+    /// On which core (`spin.rs`).
     giver: AtomicU32,
     arrived: Condvar,
 }
@@ -294,18 +294,18 @@ impl Cache {
 
     /// The life of a worker thread.
     fn work(&'static self, first: Arc<dyn Job>) {
-        let (mut next, linger) = (Some(first), Linger::default());
+        let (mut next, spin) = (Some(first), Spin::default());
         emit(WorkerBegin { thread: Tid(thread_id()) });
         while let Some(job) = next {
             // What a panicking job leaves behind is its own: the cache holds nothing of it.
             let _ = catch_unwind(AssertUnwindSafe(|| job.run()));
-            next = self.next_job(&linger);
+            next = self.next_job(&spin);
         }
         emit(WorkerEnd { thread: Tid(thread_id()) });
     }
 
     /// The next job of a thread that has none; none when the thread is to end, and then it is not counted any more.
-    fn next_job(&'static self, linger: &Linger) -> Option<Arc<dyn Job>> {
+    fn next_job(&'static self, spin: &Spin) -> Option<Arc<dyn Job>> {
         let mut state = lock(&self.state);
         if let Some(job) = state.queue.pop_front() {
             if !state.queue.is_empty() && state.live < state.cap {
@@ -326,9 +326,9 @@ impl Cache {
         let seat = Arc::new(Seat::default());
         state.idle.push(seat.clone());
         drop(state);
-        linger.until(|| seat.news.load(Ordering::Acquire));
+        spin.until(|| seat.news.load(Ordering::Acquire));
         if let Some(job) = seat.wait(self.keep) {
-            linger.brought_by(seat.giver.load(Ordering::Relaxed));
+            spin.brought_by(seat.giver.load(Ordering::Relaxed));
             return Some(job);
         }
         let mut state = lock(&self.state);

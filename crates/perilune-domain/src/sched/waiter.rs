@@ -36,7 +36,7 @@ pub enum Reason {
     Cancelled,
     /// What was waited for was closed.
     Closed,
-    /// Nothing in the program can end this wait any more (`rest.rs`).
+    /// Nothing in the program can end this wait any more (`quiescence.rs`).
     Deadlock,
 }
 
@@ -67,7 +67,7 @@ impl From<Reason> for perilune_trace::event::Reason {
 
 /// Whom a waiter wakes: a fiber in a domain, or a thread.
 pub trait Sleeper: Send + Sync {
-    /// Makes the sleeper run. Called at most once, by any thread, holding no lock of this module. The sleeper must have its unit (`rest.rs`) before
+    /// Makes the sleeper run. Called at most once, by any thread, holding no lock of this module. The sleeper must have its unit (`quiescence.rs`) before
     /// this returns.
     fn rouse(&self, reason: Reason);
 

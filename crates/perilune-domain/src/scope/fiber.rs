@@ -5,11 +5,13 @@
 
 use super::{Scope, domain, metatable, scope_of};
 use crate::domain::{Domain, Finishes, running_fiber};
+use crate::module::error_text;
 use crate::outcome::{End, Failure, Outcome};
 use crate::races;
 use crate::sched::{Reason, Waiter};
 use crate::select::Selectable;
 use crate::time::{opt_limit, refuse_late};
+use crate::untold;
 use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
 use perilune_trace::event::Verb;
@@ -90,6 +92,11 @@ impl Fiber {
             2 => How::Failed,
             _ => How::Cancelled,
         }
+    }
+
+    /// It has not ended.
+    pub fn is_pending(&self) -> bool {
+        self.how() == How::Pending
     }
 
     /// Has it cancelled. False: it was, or has ended.
@@ -272,7 +279,13 @@ fn ended(fiber: &Arc<Fiber>, domain: &Arc<Domain>, vm: &mut Vm, end: FiberEnd) {
     }
     if let Some(scope) = &fiber.scope {
         let of = handle.and_then(|handle| vm.user_value(handle, SCOPE)).and_then(Value::as_userdata);
-        scope.child_ended(vm, of.zip(handle), fiber);
+        if scope.child_ended(vm, of.zip(handle), fiber) {
+            let (who, text) = (domain.who(Some(id)), error_text(values));
+            let traceback = String::from_utf8_lossy(&fiber.traceback.lock()).into_owned();
+            untold::say(&format!(
+                "perilune: {who} has failed after another fiber of its scope: {text}\n{traceback}\n"
+            ));
+        }
     }
     domain.unlabel(id);
     fiber.outcome.complete(end, domain.runtime());
@@ -367,6 +380,15 @@ pub(crate) fn start_here(vm: &mut Vm, is_daemon: bool) -> LuaResult<Gc<Userdata>
     }
     let scope = scope.as_ref().map(|(handle, scope)| (*handle, scope));
     start(vm, scope, Place::Unnamed, is_daemon, f, &args)
+}
+
+/// As [`start_here`], for a daemon that serves others: in no scope it ends with the program, which says `what` then.
+pub(crate) fn start_service(vm: &mut Vm, what: String) -> LuaResult<Gc<Userdata>> {
+    let handle = start_here(vm, true)?;
+    if let Some(fiber) = fiber_of(handle.into()).filter(|fiber| fiber.scope.is_none()) {
+        Domain::of(vm)?.domain.enter_service(&fiber, what);
+    }
+    Ok(handle)
 }
 
 /// `pl.fiber(f, ...)`: a fiber of the current scope, or of the domain if there is none.

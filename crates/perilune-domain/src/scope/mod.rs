@@ -168,14 +168,15 @@ impl Scope {
         }
     }
 
-    /// One has ended. `handles`: the scope's and the fiber's.
-    fn child_ended(&self, vm: &mut Vm, handles: Option<(Gc<Userdata>, Gc<Userdata>)>, fiber: &Fiber) {
+    /// One has ended. `handles`: the scope's and the fiber's. True: it has failed after another one, whose error is the scope's; nobody gets its own.
+    fn child_ended(&self, vm: &mut Vm, handles: Option<(Gc<Userdata>, Gc<Userdata>)>, fiber: &Fiber) -> bool {
         self.over.order.leave(vm);
         let mut state = self.state.lock();
         let known = state.live.remove(&fiber.place_in_scope()).is_some();
         debug_assert!(known, "each ends once");
         state.workers -= !fiber.is_daemon as usize;
-        let is_failure = fiber.how() == How::Failed && !state.failed;
+        let is_lost = fiber.how() == How::Failed && state.failed;
+        let is_failure = fiber.how() == How::Failed && !is_lost;
         state.failed |= is_failure;
         let (idle, done) = (state.workers == 0, state.live.is_empty());
         let timer = if done { state.timer.take() } else { None };
@@ -202,6 +203,7 @@ impl Scope {
         if done {
             self.over.cancel();
         }
+        is_lost
     }
 }
 
@@ -293,7 +295,7 @@ pub(crate) static RUN: Native = Native::leaf("run_scope", |vm| {
                     let body = fiber::start(vm, Some((handle, &scope)), place, false, f, &args)?;
                     vm.set_user_value(handle, BODY, body.into());
                     if let Some(deadline) = own {
-                        let hold = domain(vm)?.runtime().rest().hold();
+                        let hold = domain(vm)?.runtime().quiescence().hold();
                         let late = Arc::clone(&scope);
                         let timer = timer::after(deadline, move || {
                             late.cancel(Some("timeout".into()));

@@ -8,27 +8,27 @@
 
 #[path = "../../src/sched"]
 mod sched {
-    #[path = "bell.rs"]
-    pub mod bell;
     #[path = "course.rs"]
     pub mod course;
-    #[path = "../../tests/model/linger.rs"]
-    pub mod linger;
-    #[path = "rest.rs"]
-    pub mod rest;
+    #[path = "idle_workers.rs"]
+    pub mod idle_workers;
+    #[path = "ownership.rs"]
+    pub mod ownership;
+    #[path = "quiescence.rs"]
+    pub mod quiescence;
+    #[path = "../../tests/model/spin.rs"]
+    pub mod spin;
     #[path = "../../tests/model/sync.rs"]
     pub mod sync;
-    #[path = "token.rs"]
-    pub mod token;
     #[path = "waiter.rs"]
     pub mod waiter;
 }
 
-mod bell;
 mod course;
+mod idle_workers;
+mod ownership;
 mod pool;
-mod rest;
-mod token;
+mod quiescence;
 mod waiter;
 
 /// Runs `f` under every interleaving with at most `preemptions` switches that nothing forces.

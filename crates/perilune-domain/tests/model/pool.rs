@@ -1,11 +1,11 @@
-//! Token, bell and rest together: a pool whose tasks come from outside, and wake somebody who waits.
+//! Ownership, idle workers and quiescence together: a pool whose tasks come from outside, and wake somebody who waits.
 //!
 //! No alarm while a task is queued, on its way or running; an alarm if nothing is left that could end the wait.
 
 use super::explore;
-use super::sched::bell::Bell;
-use super::sched::rest::{Rest, WaitList};
-use super::sched::token::{Next, Token};
+use super::sched::idle_workers::IdleWorkers;
+use super::sched::ownership::{Next, Ownership};
+use super::sched::quiescence::{Quiescence, WaitList};
 use super::sched::waiter::{Reason, Sleeper, Waiter};
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::sync::{Condvar, Mutex};
@@ -14,20 +14,20 @@ use std::sync::{Arc, OnceLock};
 
 /// A pool of one worker; its tasks wake the waiter of their number.
 struct Pool {
-    rest: Arc<Rest>,
+    quiescence: Arc<Quiescence>,
     reports: Arc<AtomicUsize>,
-    bell: Bell,
+    idle_workers: IdleWorkers,
     tasks: Mutex<Vec<usize>>,
     /// How many there are, as weakly seen as the lengths of deques are.
     queued: AtomicUsize,
-    token: Token<usize>,
+    ownership: Ownership<usize>,
     settled: Mutex<bool>,
     waiters: OnceLock<Vec<Arc<Waiter>>>,
     activations: Arc<(Mutex<(u32, bool)>, Condvar)>,
 }
 
 /// A fiber of another domain, reduced to its unit.
-struct Parked(Arc<Rest>);
+struct Parked(Arc<Quiescence>);
 
 impl Sleeper for Parked {
     fn rouse(&self, _: Reason) {
@@ -42,7 +42,7 @@ impl Pool {
     fn new() -> Arc<Pool> {
         let reports = Arc::new(AtomicUsize::new(0));
         let counter = reports.clone();
-        let rest = Rest::new(Box::new(move |_| {
+        let quiescence = Quiescence::new(Box::new(move |_| {
             counter.fetch_add(1, Ordering::SeqCst);
         }));
         let activations = Arc::new((Mutex::new((0, false)), Condvar::new()));
@@ -52,17 +52,17 @@ impl Pool {
             asked.1.notify_one();
         });
         let pool = Pool {
-            token: Token::new(rest.clone(), activate),
-            rest,
+            ownership: Ownership::new(quiescence.clone(), activate),
+            quiescence,
             reports,
-            bell: Bell::new(),
+            idle_workers: IdleWorkers::new(),
             tasks: Mutex::new(Vec::new()),
             queued: AtomicUsize::new(0),
             settled: Mutex::new(true),
             waiters: OnceLock::new(),
             activations,
         };
-        pool.bell.settle(0);
+        pool.idle_workers.settle(0);
         Arc::new(pool)
     }
 
@@ -73,8 +73,8 @@ impl Pool {
     }
 
     fn ring(&self) {
-        if self.bell.ring().is_some() {
-            self.token.poke();
+        if self.idle_workers.ring().is_some() {
+            self.ownership.poke();
         }
     }
 
@@ -84,7 +84,7 @@ impl Pool {
 
     fn busy(&self) {
         if std::mem::take(&mut *self.settled.lock().unwrap()) {
-            self.bell.rise(0);
+            self.idle_workers.rise(0);
             if self.has_tasks() {
                 self.ring();
             }
@@ -104,29 +104,29 @@ impl Pool {
     fn settle(&self) -> bool {
         let mut settled = self.settled.lock().unwrap();
         if *settled {
-            self.bell.rise(0);
+            self.idle_workers.rise(0);
         }
         *settled = true;
-        self.bell.settle(0);
+        self.idle_workers.settle(0);
         !self.has_tasks()
     }
 
     fn pump(&self) {
-        let Some(mut owned) = self.token.begin() else { return };
+        let Some(mut owned) = self.ownership.begin() else { return };
         loop {
-            match self.token.next(&mut owned) {
+            match self.ownership.next(&mut owned) {
                 Next::Fiber(_) => self.busy(),
-                Next::HandOver => return self.token.hand_over(owned),
+                Next::HandOver => return self.ownership.hand_over(owned),
                 Next::Empty => match self.take() {
                     Some(task) => {
                         let waiter = self.waiters.get().and_then(|w| w.get(task));
                         if waiter.is_some_and(|w| w.wake(Reason::Ready)) {
-                            self.rest.leave(); // the fiber's domain has run it and is idle again
+                            self.quiescence.leave(); // the fiber's domain has run it and is idle again
                         }
                     }
                     None => {
                         if self.settle() {
-                            match self.token.try_leave(owned) {
+                            match self.ownership.try_leave(owned) {
                                 Ok(()) => return,
                                 Err(back) => owned = back,
                             }
@@ -162,7 +162,7 @@ impl Pool {
 
     /// A wait that sleeps, known to the program.
     fn wait(&self, list: &WaitList) -> Arc<Waiter> {
-        let waiter: Arc<Waiter> = Waiter::new(Parked(self.rest.clone()));
+        let waiter: Arc<Waiter> = Waiter::new(Parked(self.quiescence.clone()));
         list.add(waiter.clone());
         waiter
     }
@@ -173,8 +173,8 @@ fn a_queued_task_is_something_that_can_happen() {
     explore(3, || {
         let pool = Pool::new();
         let list = WaitList::new();
-        pool.rest.register(&list);
-        pool.rest.enter();
+        pool.quiescence.register(&list);
+        pool.quiescence.enter();
         let waiters = vec![pool.wait(&list), pool.wait(&list)];
         assert!(pool.waiters.set(waiters.clone()).is_ok());
         let worker = pool.worker();
@@ -182,14 +182,14 @@ fn a_queued_task_is_something_that_can_happen() {
             assert!(waiter.sleep());
             pool.inject(task);
         }
-        pool.rest.leave(); // the one who queued both is gone: the tasks must still count
+        pool.quiescence.leave(); // the one who queued both is gone: the tasks must still count
         pool.end();
         worker.join().unwrap();
         assert_eq!(pool.reports.load(Ordering::SeqCst), 0);
         for waiter in &waiters {
             assert_eq!(waiter.woken(), Some((Reason::Ready, 0)));
         }
-        assert_eq!(pool.rest.units(), 0);
+        assert_eq!(pool.quiescence.units(), 0);
     });
 }
 
@@ -198,17 +198,17 @@ fn a_task_that_wakes_nobody_leaves_a_deadlock_that_is_found() {
     explore(3, || {
         let pool = Pool::new();
         let list = WaitList::new();
-        pool.rest.register(&list);
-        pool.rest.enter();
+        pool.quiescence.register(&list);
+        pool.quiescence.enter();
         let waiter = pool.wait(&list);
         let worker = pool.worker();
         pool.inject(99);
         assert!(waiter.sleep());
-        pool.rest.leave();
+        pool.quiescence.leave();
         pool.end();
         worker.join().unwrap();
         assert_eq!(pool.reports.load(Ordering::SeqCst), 1);
         assert_eq!(waiter.woken(), Some((Reason::Deadlock, 0)));
-        assert_eq!(pool.rest.units(), 1);
+        assert_eq!(pool.quiescence.units(), 1);
     });
 }

@@ -53,7 +53,7 @@ fn expect_few_threads(few: usize) {
 fn row_1_subprocesses_one_after_the_other_take_few_threads() {
     let _turn = alone();
     let pool = Pool::new(threads::available_cores());
-    let _main = pool.rest.hold();
+    let _main = pool.quiescence.hold();
     let (sender, receiver) = mpsc::channel();
     let mut resident = 0;
     for i in 0..200 {
@@ -75,7 +75,7 @@ fn row_1_subprocesses_one_after_the_other_take_few_threads() {
 fn row_2_floods_do_not_delay_a_timer() {
     let _turn = my_turn();
     let pool = Pool::new(threads::available_cores());
-    let _main = pool.rest.hold();
+    let _main = pool.quiescence.hold();
     let stop = Arc::new(AtomicBool::new(false));
     let (ended, all_ended) = mpsc::channel();
     for _ in 0..5 {
@@ -131,7 +131,7 @@ fn row_3_one_more_task_than_workers_in_a_ring() {
     let _turn = my_turn();
     let workers = 2;
     let pool = Pool::new(workers);
-    let _main = pool.rest.hold();
+    let _main = pool.quiescence.hold();
     let ring: Vec<_> = (0..=workers).map(|i| Channel::new(&format!("ring {i}"))).collect();
     let (done, finished) = mpsc::channel();
     const ROUNDS: u32 = 10_000;
@@ -166,7 +166,7 @@ fn row_4_cpu_bound_tasks_take_no_more_threads_than_cores() {
     let _turn = alone();
     let cores = threads::available_cores();
     let pool = Pool::new(cores);
-    let _main = pool.rest.hold();
+    let _main = pool.quiescence.hold();
     const TASKS: usize = 10_000;
     let run_pool = || {
         let left = Arc::new(AtomicUsize::new(TASKS));
@@ -217,7 +217,7 @@ fn row_4_cpu_bound_tasks_take_no_more_threads_than_cores() {
 fn row_5_sixty_four_workers_all_run_at_once() {
     let _turn = my_turn();
     let pool = Pool::new(64);
-    let _main = pool.rest.hold();
+    let _main = pool.quiescence.hold();
     let all = Arc::new(Barrier::new(65));
     for _ in 0..64 {
         let all = all.clone();
@@ -233,7 +233,7 @@ fn row_5_sixty_four_workers_all_run_at_once() {
 fn row_6_three_hundred_blocked_tasks_let_the_next_one_run() {
     let _turn = my_turn();
     let pool = Pool::new(2);
-    let _main = pool.rest.hold();
+    let _main = pool.quiescence.hold();
     let gate = Arc::new(Barrier::new(301));
     let (done, finished) = mpsc::channel();
     for _ in 0..301 {
@@ -252,7 +252,7 @@ fn row_6_three_hundred_blocked_tasks_let_the_next_one_run() {
 fn row_6b_a_parked_task_acts_while_its_neighbour_blocks() {
     let _turn = my_turn();
     let pool = Pool::new(1);
-    let _main = pool.rest.hold();
+    let _main = pool.quiescence.hold();
     let channel = Channel::new("in");
     let (acted, has_acted) = mpsc::channel();
     let (done, finished) = mpsc::channel();
@@ -282,7 +282,7 @@ fn row_6b_a_parked_task_acts_while_its_neighbour_blocks() {
 fn row_7_a_large_pool_with_little_to_do_keeps_few_threads() {
     let _turn = alone();
     let pool = Pool::new(1000);
-    let _main = pool.rest.hold();
+    let _main = pool.quiescence.hold();
     let (done, finished) = mpsc::channel();
     for _ in 0..300 {
         let done = done.clone();
@@ -297,7 +297,7 @@ fn row_8_events_stay_in_order_and_block_no_worker() {
     let _turn = alone();
     const EVENTS: u32 = 10_000;
     let pool = Pool::new(2);
-    let _main = pool.rest.hold();
+    let _main = pool.quiescence.hold();
     let (seen, all_seen) = mpsc::channel();
     let at_once = AtomicUsize::new(0);
     let handler = Handler::new(move |_, event: u32| {
@@ -327,7 +327,7 @@ fn row_9_an_idle_process_does_not_wake() {
     let turn = my_turn();
     {
         let pool = Pool::new(4);
-        let _main = pool.rest.hold();
+        let _main = pool.quiescence.hold();
         let (done, finished) = mpsc::channel();
         for _ in 0..100 {
             let done = done.clone();
@@ -360,7 +360,7 @@ fn row_9_an_idle_process_does_not_wake() {
 fn row_10_a_task_that_spins_delays_nobody_else() {
     let _turn = my_turn();
     let pool = Pool::new(2);
-    let _main = pool.rest.hold();
+    let _main = pool.quiescence.hold();
     let stop = Arc::new(AtomicBool::new(false));
     let (started, has_started) = mpsc::channel();
     let halt = stop.clone();
@@ -391,7 +391,7 @@ fn tasks_that_wait_for_each_other_are_told_who_waits() {
         let lines: Vec<String> = waits.iter().map(|w| w.sleeper().describe()).collect();
         report.lock().unwrap().send(lines).unwrap();
     });
-    let main = pool.rest.hold();
+    let main = pool.quiescence.hold();
     let channels = [Channel::<()>::new("left"), Channel::<()>::new("right")];
     let (done, finished) = mpsc::channel();
     for i in 0..2 {
@@ -417,7 +417,7 @@ fn tasks_that_wait_for_each_other_are_told_who_waits() {
     for _ in 0..2 {
         finished.recv_timeout(LONG).unwrap();
     }
-    while pool.rest.units() > 0 {
+    while pool.quiescence.units() > 0 {
         std::thread::yield_now();
     }
     assert!(reported.try_recv().is_err(), "one report");
@@ -431,7 +431,7 @@ fn a_sleeper_is_woken_by_its_timer_or_by_cancellation() {
     let (done, finished) = mpsc::channel();
     let waits: Arc<Mutex<Vec<Arc<perilune_domain::sched::Waiter>>>> = Arc::default();
     for seconds in [0.02, 3600.0] {
-        let (done, waits, rest) = (done.clone(), waits.clone(), pool.rest.clone());
+        let (done, waits, quiescence) = (done.clone(), waits.clone(), pool.quiescence.clone());
         let mut waiting: Option<(Arc<perilune_domain::sched::Waiter>, perilune_domain::sched::TimerId)> =
             None;
         pool.spawn(task(move |ctx| {
@@ -441,7 +441,7 @@ fn a_sleeper_is_woken_by_its_timer_or_by_cancellation() {
                 return Step::Done;
             }
             let waiter = ctx.waiter("time");
-            let (alarm, hold) = (waiter.clone(), rest.hold());
+            let (alarm, hold) = (waiter.clone(), quiescence.hold());
             let id = timer::after(Instant::now() + Duration::from_secs_f64(seconds), move || {
                 alarm.wake(Reason::Timeout);
                 drop(hold);
@@ -461,7 +461,7 @@ fn a_sleeper_is_woken_by_its_timer_or_by_cancellation() {
         std::thread::yield_now();
     }
     assert_eq!(finished.recv_timeout(LONG).unwrap(), Reason::Cancelled);
-    while pool.rest.units() > 0 {
+    while pool.quiescence.units() > 0 {
         std::thread::yield_now();
     }
 }

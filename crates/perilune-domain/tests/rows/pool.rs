@@ -4,9 +4,9 @@
 //! waited for, as a native function is in the machine. What belongs to a domain is behind a lock that is only ever *tried*: two
 //! owners at once would be a panic.
 
-use perilune_domain::sched::token::Activate;
+use perilune_domain::sched::ownership::Activate;
 use perilune_domain::sched::{
-    Lanes, Next, Owned, Queue, Rest, Seat, Sleeper, Token, WaitList, Waiter, threads,
+    Lanes, Next, Owned, Ownership, Queue, Quiescence, Seat, Sleeper, WaitList, Waiter, threads,
 };
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -36,11 +36,11 @@ pub fn simple(f: impl FnOnce(&Ctx) + Send + 'static) -> Task {
 pub struct Pool {
     pub queue: Arc<Queue<Task>>,
     pub domains: Vec<Arc<Domain>>,
-    pub rest: Arc<Rest>,
+    pub quiescence: Arc<Quiescence>,
 }
 
 pub struct Domain {
-    pub token: Token<usize>,
+    pub ownership: Ownership<usize>,
     waits: Arc<WaitList>,
     inside: Mutex<Inside>,
 }
@@ -71,24 +71,24 @@ impl Pool {
     }
 
     pub fn with_report(workers: usize, report: impl Fn(&[Arc<Waiter>]) + Send + Sync + 'static) -> Pool {
-        let rest = Rest::new(Box::new(report));
+        let quiescence = Quiescence::new(Box::new(report));
         let domains: Arc<OnceLock<Vec<Weak<Domain>>>> = Arc::new(OnceLock::new());
         let list = domains.clone();
         let (queue, seats) = Queue::new(
             workers,
             Box::new(move |worker| {
                 if let Some(domain) = list.get().and_then(|d| d[worker].upgrade()) {
-                    domain.token.poke();
+                    domain.ownership.poke();
                 }
             }),
         );
-        let made: Vec<Arc<Domain>> = seats.into_iter().map(|seat| Domain::new(&rest, seat)).collect();
+        let made: Vec<Arc<Domain>> = seats.into_iter().map(|seat| Domain::new(&quiescence, seat)).collect();
         let _ = domains.set(made.iter().map(Arc::downgrade).collect());
         for domain in &made {
             // Born idle, so the seat is settled by hand.
             assert!(domain.inside().seat.settle());
         }
-        Pool { queue, domains: made, rest }
+        Pool { queue, domains: made, quiescence }
     }
 
     pub fn spawn(&self, task: Task) {
@@ -100,16 +100,16 @@ impl Drop for Pool {
     /// Waits until no thread has a domain any more.
     fn drop(&mut self) {
         self.queue.close();
-        while self.domains.iter().any(|d| d.token.is_owned()) {
+        while self.domains.iter().any(|d| d.ownership.is_owned()) {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
     }
 }
 
 impl Domain {
-    fn new(rest: &Arc<Rest>, seat: Seat<Task>) -> Arc<Domain> {
+    fn new(quiescence: &Arc<Quiescence>, seat: Seat<Task>) -> Arc<Domain> {
         let waits = WaitList::new();
-        rest.register(&waits);
+        quiescence.register(&waits);
         Arc::new_cyclic(|me: &Weak<Domain>| {
             let me = me.clone();
             let activate: Activate = Box::new(move || {
@@ -118,7 +118,7 @@ impl Domain {
                 }
             });
             Domain {
-                token: Token::new(rest.clone(), activate),
+                ownership: Ownership::new(quiescence.clone(), activate),
                 waits,
                 inside: Mutex::new(Inside { seat, fibers: Vec::new(), free: Vec::new() }),
             }
@@ -167,14 +167,14 @@ impl Inside {
 
 impl threads::Job for Domain {
     fn run(self: Arc<Self>) {
-        let Some(mut owned) = self.token.begin() else { return };
+        let Some(mut owned) = self.ownership.begin() else { return };
         loop {
-            match self.token.next(&mut owned) {
+            match self.ownership.next(&mut owned) {
                 Next::Fiber(fiber) => {
                     self.inside().seat.busy();
                     owned = self.run_fiber(fiber, owned);
                 }
-                Next::HandOver => return self.token.hand_over(owned),
+                Next::HandOver => return self.ownership.hand_over(owned),
                 Next::Empty => {
                     let mut inside = self.inside();
                     if let Some(task) = inside.seat.take() {
@@ -186,7 +186,7 @@ impl threads::Job for Domain {
                     let quiet = inside.seat.settle();
                     drop(inside);
                     if quiet {
-                        match self.token.try_leave(owned) {
+                        match self.ownership.try_leave(owned) {
                             Ok(()) => return,
                             Err(back) => owned = back,
                         }
@@ -201,11 +201,11 @@ impl Ctx<'_> {
     /// A call that may block the thread.
     pub fn blocking<R>(&self, f: impl FnOnce() -> R) -> R {
         if self.domain.inside().seat.lend() {
-            self.domain.token.poke();
+            self.domain.ownership.poke();
         }
-        self.domain.token.detach(self.owned.take().expect("the fiber's"));
+        self.domain.ownership.detach(self.owned.take().expect("the fiber's"));
         let result = f();
-        self.owned.set(self.domain.token.attach());
+        self.owned.set(self.domain.ownership.attach());
         self.domain.inside().seat.busy();
         result
     }
@@ -239,7 +239,7 @@ struct FiberSleeper {
 impl Sleeper for FiberSleeper {
     fn rouse(&self, _: perilune_domain::sched::Reason) {
         if let Some(domain) = self.domain.upgrade() {
-            let _ = domain.token.post(self.fiber);
+            let _ = domain.ownership.post(self.fiber);
         }
     }
 

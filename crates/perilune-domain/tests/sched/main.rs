@@ -3,6 +3,6 @@
 #![allow(missing_docs)]
 
 mod ordered;
+mod ownership;
 mod queue;
 mod stress;
-mod token;

@@ -53,6 +53,22 @@ fn targets_have_four_forms() {
 }
 
 #[test]
+fn a_host_is_one_name_or_address_and_perhaps_a_port() {
+    let of = |host: &str| parse(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")).map(|r| r.is_some());
+    for host in
+        ["", "h", "a-b.c_d", "h:", "h:80", "127.0.0.1:8080", "[::1]", "[::1]:80", "[v1.x:y]", "%41b", ":80"]
+    {
+        assert_eq!(of(host), Ok(true), "{host}");
+    }
+    for host in [
+        "h:x", "h:80:80", "h:-1", "h:8 0", "::1", "[::1", "::1]", "[]", "[::1]x", "[::1]80", "[::1]:x",
+        "[h/]", "h%4", "h%zz", "h%", "a@h", "a,b", "h/", "h?x", "h#x", "h\\", "a b", "\u{e4}",
+    ] {
+        assert_eq!(of(host), Err(400), "{host}");
+    }
+}
+
+#[test]
 fn what_might_be_understood_in_two_ways_is_refused() {
     for (head, status) in [
         ("GET / HTTP/1.1\nHost: h\r\n\r\n", 400),

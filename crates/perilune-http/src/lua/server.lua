@@ -610,6 +610,11 @@ local function say(steps)
   end
 end
 
+-- What a program is told that ends while this goes on.
+local function service_of(listener)
+  return "the server at " .. listener:endpoint() .. " (srv:run serves until it is stopped; listener:wait waits until it is closed)"
+end
+
 local function listen_in_domains(server, listener, is_own, count)
   local options, spread = {}, core.spread()
   for name, value in pairs(server._options) do options[name] = value end
@@ -620,13 +625,13 @@ local function listen_in_domains(server, listener, is_own, count)
     error(crew, 0)
   end
   local l = setmetatable({ _listener = listener, _crew = crew, _closing = false }, Crew)
-  l._fiber = core.daemon(function()
+  l._fiber = core.service(function()
     local closed <close> = is_own and listener or nil
     return spread.run(crew, listener, function(message)
       report(server, "cannot accept: " .. message)
       sleep(0.05)
     end)
-  end)
+  end, service_of(listener))
   l._fiber:name("http " .. listener:endpoint())
   return l
 end
@@ -657,31 +662,63 @@ function Server:listen(address, options, behind)
     _listener = listener, _connections = {}, _active = 0, _served = 0, _closing = false, _starved = false, _tick = 0, _counting = false,
     _permits = pl.semaphore(self._options.max_connections), _source = source,
   }, Listener)
-  l._fiber = core.daemon(function()
+  l._fiber = core.service(function()
     -- However the fiber ends; a listener of the program may have others who accept from it.
     local closed <close> = is_own and listener or nil
     pl.scope(function(scope) accept(self, l, scope) end)
     return true
-  end)
+  end, service_of(listener))
   l._fiber:name("http " .. listener:endpoint())
   return l
 end
 
--- Serves until it is cancelled. 'ready' is called with the listener; options, if there are any, come before it.
+-- Serves until it is cancelled or SIGTERM comes: then it drains. 'ready' is called with the listener; options, if there are any, come before it.
 function Server:run(address, options, ready)
   if type(options) ~= "table" and ready == nil then options, ready = nil, options end
   if ready ~= nil and type(ready) ~= "function" then
     local n = options == nil and 2 or 3
     error("bad argument #" .. n .. " to 'run' (function expected, got " .. type(ready) .. ")", 2)
   end
-  local ended, message, code = pl.scope(function()
-    local ok, l, message, code = pcall(self.listen, self, address, options)
+  local grace, drains, rest = 10, true, nil
+  if type(options) == "table" then
+    for name, value in pairs(options) do
+      if name == "grace" then
+        if type(value) ~= "number" or value ~= value or value < 0 then error("option 'grace' must be a number of seconds", 2) end
+        grace = value
+      elseif name == "drain" then
+        if type(value) ~= "boolean" then error("option 'drain' must be true or false", 2) end
+        drains = value
+      else
+        rest = rest or {}
+        rest[name] = value
+      end
+    end
+  end
+  local ended, message, code = pl.scope(function(scope)
+    local ok, l, message, code = pcall(self.listen, self, address, rest)
     if not ok then return false, l end
     if not l then return nil, message, code end
+    -- Before 'ready' tells anybody that it serves. Where the system refuses, the signal ends the program, as ever.
+    local stop <close> = drains and require "perilune.signal".on "TERM" or nil
+    local drain = stop and scope:spawn(function()
+      if stop:recv() == nil then return nil end
+      stop:close()                                          -- a second one ends the program
+      return l:close(grace)
+    end)
     if ready then ready(l) end
-    return l:wait()
+    local ok, whole = pcall(l.wait, l)
+    if drain then
+      stop:close()
+      local drained = drain:await()
+      if drained ~= nil then return drained end
+    end
+    if not ok then error(whole, 0) end
+    return whole
   end)
-  if ended == false and message then error((tostring(message):gsub("^perilune:%d+: ", "")), 2) end
+  if ended == false and message then
+    message = tostring(message):gsub("^perilune:%d+: ", ""):gsub("there are: backlog, domains, tls", "there are: backlog, domains, drain, grace, tls")
+    error(message, 2)
+  end
   if ended ~= nil then return ended end
   return nil, message, code
 end

@@ -75,7 +75,7 @@ impl Ring {
         self.request(&poll(BELL, bell.as_raw_fd(), EventFlags::IN))
     }
 
-    /// As [`Watches::add`], of a number that may be nobody's by now, or another one's: then it is refused, or watched in vain.
+    /// As [`Watches::add`], of a number that may be nobody's by now, or another one's: then it is refused, or watched to no effect.
     pub fn request_for(&mut self, key: u64, fd: RawFd) -> Result<(), Errno> {
         debug_assert!(key & TAKEN_BACK == 0);
         self.request(&poll(key, fd, BITS))

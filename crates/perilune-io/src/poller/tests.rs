@@ -36,7 +36,7 @@ fn start((poller, ring): (Poller, Option<Ring>)) -> &'static Poller {
 fn until(what: &str, so: impl Fn() -> bool) {
     let begin = Instant::now();
     while !so() {
-        assert!(begin.elapsed() < LONG, "in vain: {what}");
+        assert!(begin.elapsed() < LONG, "nothing came: {what}");
         std::thread::yield_now();
     }
 }

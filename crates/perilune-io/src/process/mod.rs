@@ -427,23 +427,18 @@ static SPAWN: Native = Native::leaf("spawn", |vm| {
     }
 });
 
-/// `p:wait([seconds])`: how it has ended.
+/// `p:wait([limit])`: how it has ended.
 static WAIT: Native = Native::leaf("wait", |vm| {
     let process = this(vm)?;
-    let (mut deadline, mut is_over) = (None, false);
-    match outside::woken(vm)? {
-        Turn::First => {
-            if !vm.arg_is_none_or_nil(2) {
-                deadline = outside::check_span(vm, 2)?.and_then(|span| Instant::now().checked_add(span));
-            }
-        }
+    let (deadline, is_over) = match outside::woken(vm)? {
+        Turn::First => (outside::opt_deadline(vm, 2)?, false),
         Turn::Asleep => return Err(vm.park()),
         Turn::Woken(reason, _) => {
-            deadline = outside::take_data::<Waits>(vm).and_then(|waits| waits.deadline);
-            is_over = reason == Reason::Timeout;
+            let deadline = outside::take_data::<Waits>(vm).and_then(|waits| waits.deadline);
             outside::finish(vm);
+            (deadline, reason == Reason::Timeout)
         }
-    }
+    };
     if is_over {
         process.look();
     }

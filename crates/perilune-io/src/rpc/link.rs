@@ -9,7 +9,7 @@
 //! too much waits to be worked on (`jobs.rs`), and the worker that has taken enough of it goes on with it.
 //!
 //! Over TLS the pump opens what comes, wherever it runs; the handshake it never sees, which the fiber of the connection waits for before there is a pump. Whoever else tries to read from the
-//! connection may find its end first, and then the pump is woken by him (`stream.rs`, "Locks").
+//! connection may find its end first, and then the pump is woken by it (`stream.rs`, "Locks").
 //!
 //! *Rejected*: a fiber that reads, which has to live in some domain and some scope, and is a switch more for each batch; a caller that reads for all, which has to pass that on when its own reply
 //! has come, or when it is cancelled.

@@ -47,11 +47,19 @@ pub static RPC: Native = Native::reentrant("perilune.rpc", |vm| {
     outside::enter(vm);
     let rpc = vm.new_table(0, 2)?;
     vm.push(rpc.into());
-    let natives = vm.new_table(0, 6)?;
+    let natives = vm.new_table(0, 7)?;
     vm.push(natives.into());
     vm.register(
         natives,
-        &[&server::SERVE, &client::ATTACH, &DAEMON, &IS_LISTENER, &crate::serve::SPREAD, &crate::keep::KEEP],
+        &[
+            &server::SERVE,
+            &client::ATTACH,
+            &DAEMON,
+            &SERVICE,
+            &IS_LISTENER,
+            &crate::serve::SPREAD,
+            &crate::keep::KEEP,
+        ],
     )?;
     static SOURCE: outside::Source = outside::Source::new(include_bytes!("rpc.lua"));
     SOURCE.run(vm, &[rpc.into(), natives.into()])?;
@@ -61,6 +69,12 @@ pub static RPC: Native = Native::reentrant("perilune.rpc", |vm| {
 /// `daemon(f, ...)`: a daemon of the running scope, or a fiber of the domain.
 static DAEMON: Native = Native::leaf("daemon", |vm| {
     let fiber = outside::start_daemon(vm)?;
+    vm.ret(fiber)
+});
+
+/// `service(f, what)`: the same, and what it serves.
+static SERVICE: Native = Native::leaf("service", |vm| {
+    let fiber = outside::start_service(vm)?;
     vm.ret(fiber)
 });
 

@@ -5,7 +5,7 @@ local setmetatable, type, xpcall = setmetatable, type, xpcall
 local format, traceback = string.format, debug.traceback
 local pl, net = require "perilune", require "perilune.net"
 local scope = pl.scope
-local daemon = natives.daemon
+local daemon, service = natives.daemon, natives.service
 
 local UNKNOWN <const> = 1
 
@@ -209,6 +209,12 @@ end
 -- The list is that of what is served.
 local function say(message) return (message:gsub("the list, field '([^']*)',", "the remote function '%1'", 1)) end
 
+-- What a program is told that ends while this goes on.
+local function service_of(listener)
+  local at = natives.is_listener(listener) and listener:endpoint() or "a listener"
+  return "the server at " .. at .. " (rpc.serve(...):await() waits until its listener is closed)"
+end
+
 -- The same in several domains. The fiber ends when the listener is closed, as it does with one.
 local function serve_in_domains(listener, handlers, count, max, calls)
   local spread = natives.spread()
@@ -218,7 +224,7 @@ local function serve_in_domains(listener, handlers, count, max, calls)
     local guard <close> = setmetatable({}, { __close = function() closed:close() end })
     return spread.run(crew, listener, function(message) error(format("rpc.serve: %s", message), 0) end, closed)
   end)
-  return daemon(function() closed:recv() end)
+  return service(function() closed:recv() end, service_of(listener))
 end
 
 -- rpc.serve(listener, functions [, options])
@@ -242,7 +248,7 @@ function rpc.serve(listener, handlers, options)
   if options.domains ~= nil then
     return serve_in_domains(listener, handlers, check_integer(options, "domains", 1, 3, "serve"), max, calls)
   end
-  return daemon(accept, listener, handlers, calls, pl.semaphore(max))
+  return service(function() return accept(listener, handlers, calls, pl.semaphore(max)) end, service_of(listener))
 end
 
 local connect_options = { timeout = true, window = true, all = "'timeout', 'window'" }

@@ -8,22 +8,27 @@ use perilune_vm::{Gc, LuaResult, Table, Type, Value, Vm};
 use rustls::pki_types::ServerName;
 
 /// What there is for clients.
-const CLIENT: &[&str] = &["ca", "cert", "key", "alpn", "name", "insecure", "server"];
+const CLIENT: &[&str] = &["ca", "cert", "key", "alpn", "name", "insecure"];
 /// What there is for servers.
-const SERVER: &[&str] = &["certs", "cert", "key", "alpn", "client_ca", "server"];
+const SERVER: &[&str] = &["certs", "cert", "key", "alpn", "client_ca"];
 
-/// A client's setup from a table, or from `true`. `host`: where it has connected to.
+/// A client's setup from a table, or from `true`. `host`: where it has connected to. `beside`: what else may be in the table.
 ///
 /// # Errors
 /// A mistake in the table; what is wrong without one is the inner result.
-pub fn client_setup(vm: &mut Vm, tls: Value, host: Option<&str>) -> LuaResult<Result<Setup, Failure>> {
+pub fn client_setup(
+    vm: &mut Vm,
+    tls: Value,
+    host: Option<&str>,
+    beside: &[&str],
+) -> LuaResult<Result<Setup, Failure>> {
     let table = match tls.as_table() {
         Some(table) => table,
         None if tls.type_of() == Type::Boolean && !tls.is_falsy() => vm.new_table(0, 0)?,
         None => return Err(vm.error("option 'tls' must be a table, or true")),
     };
     vm.push(table.into());
-    options::check(vm, table, CLIENT)?;
+    options::check(vm, table, &[CLIENT, beside].concat())?;
     let name = match (options::text(vm, table, "name")?, host) {
         (Some(name), _) => String::from_utf8_lossy(&name).into_owned(),
         (None, Some(host)) => host.to_owned(),
@@ -48,16 +53,16 @@ pub fn client_setup(vm: &mut Vm, tls: Value, host: Option<&str>) -> LuaResult<Re
     Ok(config())
 }
 
-/// A server's setup from a table.
+/// A server's setup from a table. `beside`: what else may be in it.
 ///
 /// # Errors
 /// As [`client_setup`].
-pub fn server_setup(vm: &mut Vm, tls: Value) -> LuaResult<Result<Setup, Failure>> {
+pub fn server_setup(vm: &mut Vm, tls: Value, beside: &[&str]) -> LuaResult<Result<Setup, Failure>> {
     let Some(table) = tls.as_table() else {
         return Err(vm.error("option 'tls' must be a table with the server's certificate: {cert=, key=}"));
     };
     vm.push(table.into());
-    options::check(vm, table, SERVER)?;
+    options::check(vm, table, &[SERVER, beside].concat())?;
     let mut identities = Vec::new();
     identities.extend(identity(vm, table)?);
     let certs = vm.get_field(table, "certs")?;

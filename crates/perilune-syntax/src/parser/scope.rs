@@ -6,7 +6,7 @@
 //! nest. Labels work the same way, except that those of enclosing functions stay remembered but do not count.
 //!
 //! Jumps are checked here too, so that the first mistake of a text is the one reported. A `goto` without a
-//! visible label waits in a list until its label comes, and so does a `break` outside loops, in vain: what
+//! visible label waits in a list until its label comes, and so does a `break` outside loops, for ever: what
 //! still waits at the end of a function is reported there. A waiting jump knows how many locals were in scope
 //! where it stands, of those of the block that the list has reached; a label that has more would be entered
 //! from outside the scope of a local.

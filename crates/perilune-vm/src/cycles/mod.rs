@@ -26,7 +26,7 @@
 //! Counts of a candidate rise only by somebody who has one, or who reads it in a holder. Whoever reads a holder has a count of that holder. During the
 //! proof those that change cannot be read. So external counts can only arise below external counts, along edges of constant holders, and these lead from younger to
 //! older: no way leads back. The proof reads counts in that direction. Suppose that one has an external count in the end. Follow it back to where its
-//! owner got it: from a constant holder of which he had an external count, or has still, and so on. When the proof read the uppermost of these, either
+//! owner got it: from a constant holder of which it had an external count, or has still, and so on. When the proof read the uppermost of these, either
 //! the external count was there, and was seen; or it had been given up, and giving up a count happens after taking that of the next one below
 //! (a release, which the reader's fence acquires), so the next one had its external count when the proof got there. At the lowest the count is still
 //! there. What had no external count by the end gets none any more. (`model.rs` runs all interleavings of small cases, and shows that reading in the

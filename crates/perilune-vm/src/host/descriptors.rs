@@ -85,7 +85,7 @@ pub trait Descriptors: Send + Sync + std::fmt::Debug {
 pub trait Watch: Send + Sync {
     /// To be called before each attempt.
     fn clear(&self, direction: Direction);
-    /// Waits after an attempt that was in vain, under the lock under which it was made. `Ok`: something has happened since; try again at once, with what
+    /// Waits after an attempt that failed, under the lock under which it was made. `Ok`: something has happened since; try again at once, with what
     /// was to be put aside.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 //! of the graph, and the domain remembers the twin. Each further crossing takes a count of it: 10 MB cost what 10 bytes do.
 //!
 //! # Who copies
-//! The first to unpack a *fresh* twin copies it into his own heap, and does not hold the island. Most large strings cross once (blocks of a file, answers); what is held of islands goes with major
+//! The first to unpack a *fresh* twin copies it into its own heap, and does not hold the island. Most large strings cross once (blocks of a file, answers); what is held of islands goes with major
 //! collections only, while a string of the heap's own goes with the next minor one. Whoever comes after that holds the twin: other domains that the same parcel is unpacked in, and all that it is sent
 //! to again. What belongs to a picture or a snapshot, or to a loop's functions, is never fresh: many are to have it.
 //!

@@ -1,11 +1,11 @@
 //! Sets of interned strings: one for the young, and one for the old that grows and is swept a little at a time.
 //!
 //! A [`StringSet`] is an open-addressing set of words that carry a pointer in the lower 48 bits and 16 bits of the hash above, so
-//! that a probe rarely touches a string in vain. Nothing is deleted from it; a sweep rebuilds it.
+//! that a probe rarely touches a string that is another one. Nothing is deleted from it; a sweep rebuilds it.
 //!
 //! A program may have millions of keys, and neither a collection that interns one more nor the end of a major may stop it for as
 //! long as it takes to visit them all. So the old strings ([`OldStrings`]) are spread over *shards* of a few hundred by the upper bits
-//! of their hashes, with a directory that doubles (extendible hashing): a shard that is full becomes two. Not all are full at the same number, lest
+//! of their hashes, with a directory that doubles (extendible hashing): a shard that is full becomes two. Not all are full at the same number, so that not
 //! all become two at the same time.
 //!
 //! After a major every shard is *stale*: it may name strings that are dead. Each collection sweeps a few of them. Until a shard's turn

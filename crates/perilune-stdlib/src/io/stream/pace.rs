@@ -121,7 +121,7 @@ impl Pace {
     fn note(&self, span: Duration) {
         if span <= SLOW {
             if !self.is_trusted() {
-                // Of two at once that see the same number one may count in vain.
+                // Of two at once that see the same number the count of one may be lost.
                 let wary = self.wary.load(Ordering::Relaxed);
                 let _ = self.wary.compare_exchange(
                     wary,

@@ -1,15 +1,15 @@
 //! In a model nobody is patient: it would only be another way to be late.
 
 #[derive(Default)]
-pub struct Linger(());
+pub struct Spin(());
 
 pub fn core() -> u32 {
     0
 }
 
-impl Linger {
-    pub fn that_moves() -> Linger {
-        Linger::default()
+impl Spin {
+    pub fn that_moves() -> Spin {
+        Spin::default()
     }
     pub fn brought(&self) {}
     pub fn brought_by(&self, _: u32) {}

@@ -10,7 +10,7 @@
 //! there are cores, and none where there is one core only, since whoever is waited for needs it.
 //!
 //! Where the one who waits and the one who is waited for share a core, patience is what keeps the news from coming. So whoever brings news to one that sleeps leaves the number of
-//! its core ([`Linger::brought`]), and who waits on that core next time sleeps at once.
+//! its core ([`Spin::brought`]), and who waits on that core next time sleeps at once.
 //!
 //! # Moving
 //! The kernel puts a thread that is woken where it ran last, or beside who wakes it, unless it finds an idle core. So on a machine with something else to do, two that answer each other may share a core for
@@ -43,7 +43,7 @@ static PATIENT: AtomicUsize = AtomicUsize::new(0);
 
 /// The experience of one that waits.
 #[derive(Default)]
-pub struct Linger {
+pub struct Spin {
     vain: AtomicU8,
     left_out: AtomicU8,
     /// One more than the core where news came from last; 0: not known.
@@ -123,10 +123,10 @@ pub fn core() -> u32 {
     unsafe { libc::sched_getcpu() }.wrapping_add(1) as u32
 }
 
-impl Linger {
+impl Spin {
     /// For worker threads: they may move to another core.
-    pub fn that_moves() -> Linger {
-        Linger { shared: Some(AtomicU32::new(0)), ..Linger::default() }
+    pub fn that_moves() -> Spin {
+        Spin { shared: Some(AtomicU32::new(0)), ..Spin::default() }
     }
 
     /// Waits a moment for `news`. False: none came, or it was not tried.
@@ -225,29 +225,29 @@ mod tests {
 
     #[test]
     fn who_shares_a_core_moves_now_and_then() {
-        let (linger, moves, clock) = (Linger::that_moves(), Moves::new(), Cell::new(1 << 40));
-        let ask = |linger: &Linger, cores| linger.is_to_move(&moves, cores, || clock.get());
-        let at: Vec<u32> = (1..=3 * SHARED).filter(|_| ask(&linger, 2)).collect();
+        let (spin, moves, clock) = (Spin::that_moves(), Moves::new(), Cell::new(1 << 40));
+        let ask = |spin: &Spin, cores| spin.is_to_move(&moves, cores, || clock.get());
+        let at: Vec<u32> = (1..=3 * SHARED).filter(|_| ask(&spin, 2)).collect();
         assert_eq!(at, [SHARED], "and not again within the pause");
-        let asks = |linger: &Linger| (0..SHARED).any(|_| ask(linger, 2));
+        let asks = |spin: &Spin| (0..SHARED).any(|_| ask(spin, 2));
         let mut pause = PAUSE.as_nanos() as u64;
-        // In vain: the pause that has begun stays, the next ones are longer.
+        // Without success: the pause that has begun stays, the next ones are longer.
         for _ in 0..12 {
             moves.done(false);
             clock.set(clock.get() + pause - 1);
-            assert!(!asks(&linger));
+            assert!(!asks(&spin));
             clock.set(clock.get() + 1);
-            assert!(asks(&linger));
+            assert!(asks(&spin));
             pause = (pause * 2).min(LONGEST_PAUSE.as_nanos() as u64);
         }
         moves.done(true);
         clock.set(clock.get() + pause);
-        assert!(asks(&linger));
+        assert!(asks(&spin));
         clock.set(clock.get() + PAUSE.as_nanos() as u64);
-        assert!(asks(&linger), "it pays again");
+        assert!(asks(&spin), "it pays again");
         clock.set(clock.get() + LONGEST_PAUSE.as_nanos() as u64);
-        assert!(!(0..SHARED).any(|_| ask(&linger, 1)), "there is one core");
-        assert!(!asks(&Linger::default()), "not everybody may");
+        assert!(!(0..SHARED).any(|_| ask(&spin, 1)), "there is one core");
+        assert!(!asks(&Spin::default()), "not everybody may");
     }
 
     #[test]
@@ -272,41 +272,41 @@ mod tests {
 
     #[test]
     fn patience_is_lost_by_degrees_and_regained_at_once() {
-        let (linger, patient) = (Linger::default(), AtomicUsize::new(0));
+        let (spin, patient) = (Spin::default(), AtomicUsize::new(0));
         // How often it looks for news that never come.
-        let looks = |linger: &Linger, cores| {
+        let looks = |spin: &Spin, cores| {
             let asked = Cell::new(0u32);
             let news = || {
                 asked.set(asked.get() + 1);
                 false
             };
-            assert!(!linger.until_within(&patient, cores, news));
+            assert!(!spin.until_within(&patient, cores, news));
             asked.get()
         };
-        let at: Vec<usize> = (0..12).filter(|_| looks(&linger, 2) > 1).collect();
+        let at: Vec<usize> = (0..12).filter(|_| looks(&spin, 2) > 1).collect();
         assert_eq!(at, [0, 2, 6], "then after 7 more");
-        while linger.left_out.load(Ordering::Relaxed) > 0 {
-            looks(&linger, 2);
+        while spin.left_out.load(Ordering::Relaxed) > 0 {
+            looks(&spin, 2);
         }
         let asked = Cell::new(0);
-        assert!(linger.until_within(&patient, 2, || {
+        assert!(spin.until_within(&patient, 2, || {
             asked.set(asked.get() + 1);
             asked.get() == 3
         }));
-        assert!(looks(&linger, 2) > 1);
+        assert!(looks(&spin, 2) > 1);
         assert_eq!(patient.load(Ordering::Relaxed), 0);
-        assert_eq!(looks(&Linger::default(), 1), 1, "the only core is needed by whoever is waited for");
+        assert_eq!(looks(&Spin::default(), 1), 1, "the only core is needed by whoever is waited for");
         patient.store(2, Ordering::Relaxed);
-        assert_eq!(looks(&Linger::default(), 2), 1, "two are patient already");
+        assert_eq!(looks(&Spin::default(), 2), 1, "two are patient already");
         patient.store(0, Ordering::Relaxed);
         // Whoever brings news from the core that one waits on needs it. The test may be moved to another one in between, but not always.
-        let here = |linger: &Linger| {
-            linger.brought();
-            looks(linger, 2)
+        let here = |spin: &Spin| {
+            spin.brought();
+            looks(spin, 2)
         };
-        assert!((0..1000).any(|_| here(&Linger::default()) == 1), "it shares the core with itself");
-        let linger = Linger::default();
-        linger.brought_by(core().wrapping_add(1 << 20));
-        assert!(looks(&linger, 2) > 1, "another core");
+        assert!((0..1000).any(|_| here(&Spin::default()) == 1), "it shares the core with itself");
+        let spin = Spin::default();
+        spin.brought_by(core().wrapping_add(1 << 20));
+        assert!(looks(&spin, 2) > 1, "another core");
     }
 }

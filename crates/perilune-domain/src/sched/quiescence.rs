@@ -3,19 +3,19 @@
 //! # The rule of units
 //!
 //! A *unit* stands for something that can act: a domain that is owned or ready has one, a blocking call in progress has
-//! one, an armed timer has one ([`Hold`]). [`Rest`] counts them. Two rules keep the count honest:
+//! one, an armed timer has one ([`Hold`]). [`Quiescence`] counts them. Two rules keep the count honest:
 //!
 //! 1. whoever makes something able to act takes a unit for it *before* it can act;
 //! 2. whoever has a unit gives it up only *after* the last effect that it will have.
 //!
 //! Within a program only what has a unit acts, so a unit is only ever made by the holder of another one. From
-//! this follows what matters: **nought is final.** At the moment the count becomes nought nobody can act, so nobody can take a
+//! this follows what matters: **zero is final.** At the moment the count becomes zero nobody can act, so nobody can take a
 //! unit, so it stays. A message in flight is no exception: who sends it has a unit until the receiver's domain
 //! has one (waking posts a fiber, and posting to an idle domain takes the unit first). A wake just posted is a domain that is
 //! ready. A timer about to fire keeps its unit until its alarm has returned. A queued task needs none of its own:
-//! while it is in the queue some worker's domain is awake or has been poked (`bell.rs`).
+//! while it is in the queue some worker's domain is awake or has been poked (`idle_workers.rs`).
 //!
-//! When the count becomes nought, therefore, whoever waits waits for ever. The waits are gathered, the report is called
+//! When the count becomes zero, therefore, whoever waits waits for ever. The waits are gathered, the report is called
 //! with them, and each is woken with [`Reason::Deadlock`].
 //!
 //! Waits are not counted. A fiber that parks costs one entry in its domain's [`WaitList`], whose lock nobody contends for;
@@ -23,11 +23,11 @@
 //!
 //! # Guests
 //!
-//! Threads outside the program (a host that keeps a sender and calls it now and then) can act without a unit, and nought is not
+//! Threads outside the program (a host that keeps a sender and calls it now and then) can act without a unit, and zero is not
 //! final for them. They should keep a [`Hold`] for as long as they may still act. If they don't, no
 //! harm comes to the count: a wait can be declared hopeless although the guest would have ended it, but never twice and never torn,
 //! because a wait ends once (`waiter.rs`) and because the word carries the number of entries so far: if anybody entered
-//! between the moment the count was seen at nought and the decision, the decision is put off until he leaves.
+//! between the moment the count was seen at zero and the decision, the decision is put off until that one leaves.
 //!
 //! # Rejected
 //!
@@ -47,17 +47,17 @@ const ENTER: u64 = (1 << 32) + 1;
 pub type Report = Box<dyn Fn(&[Arc<Waiter>]) + Send + Sync>;
 
 /// The count of what can still act in one program.
-pub struct Rest {
+pub struct Quiescence {
     word: AtomicU64,
     lists: Mutex<Vec<Weak<WaitList>>>,
     report: Report,
 }
 
-impl Rest {
+impl Quiescence {
     /// A program in which nothing can act yet. `report` is called with all waits (never none) when nothing can act
     /// any more, by the thread that gave up the last unit and before any of the waiters wakes; it must not wait.
-    pub fn new(report: Report) -> Arc<Rest> {
-        Arc::new(Rest { word: AtomicU64::new(0), lists: Mutex::new(Vec::new()), report })
+    pub fn new(report: Report) -> Arc<Quiescence> {
+        Arc::new(Quiescence { word: AtomicU64::new(0), lists: Mutex::new(Vec::new()), report })
     }
 
     /// Makes a list of waits known. It is forgotten when it is dropped.
@@ -102,7 +102,7 @@ impl Rest {
         loop {
             let seen = self.word.load(Ordering::Acquire);
             if seen & COUNT != 0 {
-                return; // a guest: he will come by here when he leaves
+                return; // a guest, which comes by here when it leaves
             }
             let waits = self.waits();
             if waits.is_empty() {
@@ -139,7 +139,7 @@ impl Rest {
 }
 
 /// A unit, given up when dropped. An armed timer's alarm owns one; a guest keeps one.
-pub struct Hold(Arc<Rest>);
+pub struct Hold(Arc<Quiescence>);
 
 impl Drop for Hold {
     fn drop(&mut self) {
@@ -160,7 +160,7 @@ struct Slots {
 }
 
 impl WaitList {
-    /// An empty list; to be made known by [`Rest::register`].
+    /// An empty list; to be made known by [`Quiescence::register`].
     pub fn new() -> Arc<WaitList> {
         Arc::new(WaitList { slots: Mutex::new(Slots::default()) })
     }

@@ -3,7 +3,7 @@
 //! # Phases
 //!
 //! *idle*: nobody owns the domain and nothing is ready. *ready*: something is, and an activation has been asked for (the
-//! callback given to [`Token::new`], which hands the domain's pump to a worker thread). *owned*: one thread
+//! callback given to [`Ownership::new`], which hands the domain's pump to a worker thread). *owned*: one thread
 //! may touch the domain. Beside the phase the state has flags: `WORK` (fibers are ready), `POKED` (there may be tasks),
 //! `RETURNING` (detached threads want the domain back), `TURN` (a returning thread has been served while something was
 //! ready: that goes next), `CLOSED`.
@@ -29,7 +29,7 @@
 //!
 //! A call that may block *detaches*: one compare-and-swap if nothing else is ready, else the domain goes to whoever
 //! wants it. Afterwards it *attaches*: one compare-and-swap if the domain is idle or not yet begun. If it is owned,
-//! the thread joins the list and sleeps; the owner's next [`Token::next`] says [`Next::HandOver`], and the domain is granted
+//! the thread joins the list and sleeps; the owner's next [`Ownership::next`] says [`Next::HandOver`], and the domain is granted
 //! directly, without a moment in which somebody else could take it.
 //!
 //! Returning threads go before ready fibers, first come, first served: they hold a stack and often a pipe. But a few
@@ -42,24 +42,24 @@
 //! # The proof
 //!
 //! Whoever brings the phase to owned gets an [`Owned`], and every step that only an owner may take asks for it: by value if the step brings the phase out of owned. It cannot be
-//! copied or made otherwise, so of one token there is at most one, and who holds `&mut Owned` is alone with what the token guards. While code of the domain runs, its
-//! Lua state stands for the proof (`domain.rs`): [`Token::reclaim`], which is unsafe, is the way back, for the calls in which such code gives the domain up.
+//! copied or made otherwise, so of one ownership there is at most one, and who holds `&mut Owned` is alone with what the ownership guards. While code of the domain runs, its
+//! Lua state stands for the proof (`domain.rs`): [`Ownership::reclaim`], which is unsafe, is the way back, for the calls in which such code gives the domain up.
 //!
 //! # Units
 //!
-//! An owned or ready domain has one unit of [`Rest`]. A detached thread has one too: it is in a call that will end. So an
+//! An owned or ready domain has one unit of [`Quiescence`]. A detached thread has one too: it is in a call that will end. So an
 //! uncontended detach hands the domain's unit to the thread and attach hands it back: no shared counter is
-//! touched. The main program that waits gives its unit up while it sleeps ([`Token::wait`]), and who wakes it
+//! touched. The main program that waits gives its unit up while it sleeps ([`Ownership::wait`]), and who wakes it
 //! takes it first.
 //!
 //! # Rejected
 //!
 //! A mutex around everything: a blocking call would cost two lock pairs, and the kernel's queue of a mutex is not
 //! fair. A lock-free queue of fibers: the lock is held for a push or a pop, is nearly never contended, and costs less than the
-//! allocation of a node. A proof that borrows the token: the pump holds it while fibers run, which may be where the domain, and so the token, is dropped last.
+//! allocation of a node. A proof that borrows the ownership: the pump holds it while fibers run, which may be where the domain, and so the ownership, is dropped last.
 
-use super::linger::{Linger, core};
-use super::rest::Rest;
+use super::quiescence::Quiescence;
+use super::spin::{Spin, core};
 use super::sync::{AtomicBool, AtomicU32, Mutex, Ordering, Thread, current, lock, park, park_for};
 use super::waiter::{Reason, Sleeper, Waiter};
 use perilune_trace::event::Wake;
@@ -94,32 +94,32 @@ pub type Activate = Box<dyn Fn() + Send + Sync>;
 pub enum Next<F> {
     /// Run this fiber.
     Fiber(F),
-    /// A detached thread wants the domain back: put everything in order, then [`Token::hand_over`] and leave.
+    /// A detached thread wants the domain back: put everything in order, then [`Ownership::hand_over`] and leave.
     HandOver,
-    /// No fiber is ready: look for tasks, then [`Token::try_leave`].
+    /// No fiber is ready: look for tasks, then [`Ownership::try_leave`].
     Empty,
 }
 
-/// Proof that the calling code owns the domain of one token. Moved, never copied, and never to another thread: who gives the domain up gives this up.
+/// Proof that the calling code owns the domain of one ownership. Moved, never copied, and never to another thread: who gives the domain up gives this up.
 ///
 /// ```compile_fail,E0382
-/// # fn f(token: &perilune_domain::sched::Token<u64>) {
-/// if let Some(owned) = token.begin() {
-///     token.detach(owned);
-///     let _ = token.try_leave(owned); // owned no more
+/// # fn f(ownership: &perilune_domain::sched::Ownership<u64>) {
+/// if let Some(owned) = ownership.begin() {
+///     ownership.detach(owned);
+///     let _ = ownership.try_leave(owned); // owned no more
 /// }
 /// # }
 /// ```
 /// ```compile_fail,E0277
-/// # fn f(token: &perilune_domain::sched::Token<u64>) {
-/// let owned = token.begin();
+/// # fn f(ownership: &perilune_domain::sched::Ownership<u64>) {
+/// let owned = ownership.begin();
 /// std::thread::scope(|s| s.spawn(move || drop(owned)).join()).ok();
 /// # }
 /// ```
-#[must_use = "the domain stays owned: give it up by one of the token's methods"]
+#[must_use = "the domain stays owned: give it up by one of the ownership's methods"]
 #[derive(Debug)]
 pub struct Owned {
-    token: u64,
+    ownership: u64,
     here: PhantomData<*mut ()>,
 }
 
@@ -129,20 +129,20 @@ impl Owned {
 }
 
 /// The right to touch a domain, and its queue of ready fibers `F`.
-pub struct Token<F> {
-    /// Which token a proof is of.
+pub struct Ownership<F> {
+    /// Which ownership a proof is of.
     id: u64,
     state: AtomicU32,
     ready: Mutex<VecDeque<F>>,
     returning: Mutex<VecDeque<Arc<Returning>>>,
-    rest: Arc<Rest>,
+    quiescence: Arc<Quiescence>,
     activate: Activate,
     /// The pump's patience before it leaves, and the main program's before it sleeps.
-    pump: Linger,
-    root: Linger,
+    pump: Spin,
+    root: Spin,
 }
 
-/// A thread in [`Token::attach`].
+/// A thread in [`Ownership::attach`].
 struct Returning {
     thread: Thread,
     granted: AtomicBool,
@@ -165,36 +165,36 @@ fn may_take(state: u32) -> bool {
     state & CLOSED != 0 || (state & PHASE != OWNED && state & RETURNING == 0)
 }
 
-impl<F> Token<F> {
-    /// A token owned by the calling thread, which has entered `rest` for it: the domain's unit is taken here.
-    pub fn owned(rest: Arc<Rest>, activate: Activate) -> (Token<F>, Owned) {
-        rest.enter();
-        let token = Token::in_state(OWNED, rest, activate);
-        let owned = token.proof();
-        (token, owned)
+impl<F> Ownership<F> {
+    /// One that is owned by the calling thread, which has entered `quiescence` for it: the domain's unit is taken here.
+    pub fn owned(quiescence: Arc<Quiescence>, activate: Activate) -> (Ownership<F>, Owned) {
+        quiescence.enter();
+        let ownership = Ownership::in_state(OWNED, quiescence, activate);
+        let owned = ownership.proof();
+        (ownership, owned)
     }
 
-    /// The token of an idle domain.
-    pub fn new(rest: Arc<Rest>, activate: Activate) -> Token<F> {
-        Token::in_state(IDLE, rest, activate)
+    /// The ownership of an idle domain.
+    pub fn new(quiescence: Arc<Quiescence>, activate: Activate) -> Ownership<F> {
+        Ownership::in_state(IDLE, quiescence, activate)
     }
 
-    fn in_state(state: u32, rest: Arc<Rest>, activate: Activate) -> Token<F> {
+    fn in_state(state: u32, quiescence: Arc<Quiescence>, activate: Activate) -> Ownership<F> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Token {
+        Ownership {
             id: NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed),
             state: AtomicU32::new(state),
             ready: Mutex::new(VecDeque::new()),
             returning: Mutex::new(VecDeque::new()),
-            rest,
+            quiescence,
             activate,
-            pump: Linger::that_moves(),
-            root: Linger::default(),
+            pump: Spin::that_moves(),
+            root: Spin::default(),
         }
     }
 
     fn proof(&self) -> Owned {
-        Owned { token: self.id, here: PhantomData }
+        Owned { ownership: self.id, here: PhantomData }
     }
 
     /// The proof that was lent to the domain's state ([`Owned::lend`]).
@@ -205,21 +205,21 @@ impl<F> Token<F> {
         self.proof()
     }
 
-    /// Whether the proof is of this token.
+    /// Whether the proof is of this ownership.
     #[inline]
     pub fn is_owned_by(&self, owned: &Owned) -> bool {
-        owned.token == self.id
+        owned.ownership == self.id
     }
 
     #[track_caller]
     fn check(&self, owned: &Owned) {
-        assert!(self.is_owned_by(owned), "a proof of another token");
+        assert!(self.is_owned_by(owned), "a proof of another ownership");
         debug_assert_eq!(self.state.load(Ordering::Relaxed) & PHASE, OWNED);
     }
 
     /// The count of the program that the domain belongs to.
-    pub fn rest(&self) -> &Arc<Rest> {
-        &self.rest
+    pub fn quiescence(&self) -> &Arc<Quiescence> {
+        &self.quiescence
     }
 
     // From any thread.
@@ -257,9 +257,9 @@ impl<F> Token<F> {
             let idle = state & PHASE == IDLE;
             if idle && !unit {
                 // Before the domain is ready: a returning thread could take it and be done with it at once.
-                self.rest.enter();
+                self.quiescence.enter();
                 unit = true;
-                // It was waited for in vain: where not to spin next time. (By an owner of the domain it would not have been idle.)
+                // The wait brought nothing: where not to spin next time. (By an owner of the domain it would not have been idle.)
                 self.pump.brought();
             }
             let new = if idle { state | READY | flag } else { state | flag };
@@ -275,7 +275,7 @@ impl<F> Token<F> {
             (self.activate)();
         }
         if raised.surplus {
-            self.rest.leave();
+            self.quiescence.leave();
         }
     }
 
@@ -346,10 +346,10 @@ impl<F> Token<F> {
         self.check(&owned);
         self.grant();
         // The thread came with a unit and the domain keeps its own. Never the last: those two are left.
-        self.rest.leave();
+        self.quiescence.leave();
     }
 
-    /// Leaves the domain idle, if nothing is ready, nobody returning, and nobody has poked. Before it leaves it may wait for a moment (`linger.rs`).
+    /// Leaves the domain idle, if nothing is ready, nobody returning, and nobody has poked. Before it leaves it may wait for a moment (`spin.rs`).
     ///
     /// # Errors
     /// The caller owns the domain still, and must look again, for tasks too.
@@ -367,7 +367,7 @@ impl<F> Token<F> {
             let new = (state & !(PHASE | TURN)) | IDLE;
             match self.state.compare_exchange_weak(state, new, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => {
-                    self.rest.leave();
+                    self.quiescence.leave();
                     return Ok(());
                 }
                 Err(now) => state = now,
@@ -375,7 +375,7 @@ impl<F> Token<F> {
         }
     }
 
-    /// Leaves the domain to others for the time of a call that may block. The caller owns a unit until [`Token::attach`].
+    /// Leaves the domain to others for the time of a call that may block. The caller owns a unit until [`Ownership::attach`].
     pub fn detach(&self, owned: Owned) {
         self.check(&owned);
         let mut unit = false;
@@ -386,13 +386,13 @@ impl<F> Token<F> {
                 self.grant();
                 // The returning thread's unit stays with the caller, the domain's with the domain.
                 if unit {
-                    self.rest.leave();
+                    self.quiescence.leave();
                 }
                 return;
             }
             let busy = state & (WORK | POKED) != 0;
             if busy && !unit {
-                self.rest.enter();
+                self.quiescence.enter();
                 unit = true;
             }
             let new = (state & !PHASE) | if busy { READY } else { IDLE };
@@ -430,7 +430,7 @@ impl<F> Token<F> {
     }
 
     /// Ends the domain: nothing runs in it any more. What was still ready is returned. Later posts are refused, and
-    /// threads that want to return are told ([`Token::attach`] is `None`).
+    /// threads that want to return are told ([`Ownership::attach`] is `None`).
     ///
     /// The one place where two locks are held: the queue's, then the list's.
     pub fn close(&self, owned: Owned) -> VecDeque<F> {
@@ -445,7 +445,7 @@ impl<F> Token<F> {
         for thread in threads {
             thread.grant();
         }
-        self.rest.leave();
+        self.quiescence.leave();
         left
     }
 
@@ -472,7 +472,7 @@ impl<F> Token<F> {
         let new = (state & !PHASE) | OWNED;
         self.state.compare_exchange_weak(state, new, Ordering::AcqRel, Ordering::Relaxed)?;
         if state & PHASE == READY {
-            self.rest.leave(); // the domain had one of its own; never the last
+            self.quiescence.leave(); // the domain had one of its own; never the last
         }
         Ok(Some(self.proof()))
     }
@@ -519,7 +519,7 @@ impl<F> Token<F> {
             return Some(owned);
         }
         self.detach(owned);
-        self.rest.leave();
+        self.quiescence.leave();
         let roused = || waiter.sleeper().roused.load(Ordering::Acquire);
         if !self.root.until(roused) {
             while !roused() {
@@ -529,7 +529,7 @@ impl<F> Token<F> {
         self.root.brought_by(waiter.sleeper().rouser.load(Ordering::Relaxed));
         let taken = self.attach();
         if taken.is_none() {
-            self.rest.leave();
+            self.quiescence.leave();
         }
         taken
     }
@@ -547,9 +547,9 @@ impl Returning {
 /// The main program as a sleeper: the thread that made it.
 pub struct Root {
     thread: Thread,
-    rest: Arc<Rest>,
+    quiescence: Arc<Quiescence>,
     roused: AtomicBool,
-    /// On which core that was done (`linger.rs`).
+    /// On which core that was done (`spin.rs`).
     rouser: AtomicU32,
     /// Who waits for what, for events.
     events: (FiberRef, ObjectRef),
@@ -569,11 +569,11 @@ impl<F: Fn() -> String + Any + Send + Sync> Facts for F {
 }
 
 impl Root {
-    /// The calling thread, whose domain belongs to `rest`'s program.
-    pub fn new(rest: Arc<Rest>, events: (FiberRef, ObjectRef), facts: Box<dyn Facts>) -> Root {
+    /// The calling thread, whose domain belongs to `quiescence`'s program.
+    pub fn new(quiescence: Arc<Quiescence>, events: (FiberRef, ObjectRef), facts: Box<dyn Facts>) -> Root {
         Root {
             thread: current(),
-            rest,
+            quiescence,
             roused: AtomicBool::new(false),
             rouser: AtomicU32::new(0),
             events,
@@ -586,7 +586,7 @@ impl Sleeper for Root {
     fn rouse(&self, reason: Reason) {
         let (fiber, object) = self.events;
         emit(Wake { fiber, object, reason: reason.into() });
-        self.rest.enter();
+        self.quiescence.enter();
         let thread = self.thread.clone();
         self.rouser.store(core(), Ordering::Relaxed);
         self.roused.store(true, Ordering::Release);

@@ -1,7 +1,7 @@
-//! Rest is noticed, once, and never while something is under way.
+//! Quiescence is noticed, once, and never while something is under way.
 
 use super::explore;
-use super::sched::rest::{Rest, WaitList};
+use super::sched::quiescence::{Quiescence, WaitList};
 use super::sched::waiter::{Reason, Sleeper, Waiter};
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 /// A fiber of a domain that becomes ready when woken: its unit is taken, and given up by who ran it.
 struct Fiber {
-    rest: Arc<Rest>,
+    quiescence: Arc<Quiescence>,
     roused: AtomicUsize,
 }
 
 impl Sleeper for Fiber {
     fn rouse(&self, _: Reason) {
-        self.rest.enter();
+        self.quiescence.enter();
         self.roused.fetch_add(1, Ordering::SeqCst);
     }
     fn describe(&self) -> String {
@@ -23,44 +23,44 @@ impl Sleeper for Fiber {
     }
 }
 
-fn program() -> (Arc<Rest>, Arc<WaitList>, Arc<AtomicUsize>) {
+fn program() -> (Arc<Quiescence>, Arc<WaitList>, Arc<AtomicUsize>) {
     let reports = Arc::new(AtomicUsize::new(0));
     let counter = reports.clone();
-    let rest = Rest::new(Box::new(move |waits| {
+    let quiescence = Quiescence::new(Box::new(move |waits| {
         assert!(!waits.is_empty());
         counter.fetch_add(1, Ordering::SeqCst);
     }));
     let list = WaitList::new();
-    rest.register(&list);
-    (rest, list, reports)
+    quiescence.register(&list);
+    (quiescence, list, reports)
 }
 
-fn fiber(rest: &Arc<Rest>) -> Arc<Waiter<Fiber>> {
-    Waiter::new(Fiber { rest: rest.clone(), roused: AtomicUsize::new(0) })
+fn fiber(quiescence: &Arc<Quiescence>) -> Arc<Waiter<Fiber>> {
+    Waiter::new(Fiber { quiescence: quiescence.clone(), roused: AtomicUsize::new(0) })
 }
 
 /// One domain sends to a fiber of another that parks at the same time: whoever is last, there is no alarm.
 #[test]
 fn a_message_in_flight_is_no_deadlock() {
     explore(3, || {
-        let (rest, list, reports) = program();
-        let waiter = fiber(&rest);
-        rest.enter();
-        rest.enter();
+        let (quiescence, list, reports) = program();
+        let waiter = fiber(&quiescence);
+        quiescence.enter();
+        quiescence.enter();
         let sender = {
-            let (rest, waiter) = (rest.clone(), waiter.clone());
+            let (quiescence, waiter) = (quiescence.clone(), waiter.clone());
             thread::spawn(move || {
                 assert!(waiter.wake(Reason::Ready));
-                rest.leave();
+                quiescence.leave();
             })
         };
         list.add(waiter.clone());
         let slept = waiter.sleep();
-        rest.leave();
+        quiescence.leave();
         sender.join().unwrap();
         assert_eq!(reports.load(Ordering::SeqCst), 0);
         assert_eq!(waiter.woken(), Some((Reason::Ready, 0)));
-        assert_eq!(rest.units(), usize::from(slept));
+        assert_eq!(quiescence.units(), usize::from(slept));
     });
 }
 
@@ -68,16 +68,16 @@ fn a_message_in_flight_is_no_deadlock() {
 #[test]
 fn two_who_wait_for_each_other_are_told_once() {
     explore(3, || {
-        let (rest, list, reports) = program();
-        let waiters = [fiber(&rest), fiber(&rest)];
-        rest.enter();
-        rest.enter();
+        let (quiescence, list, reports) = program();
+        let waiters = [fiber(&quiescence), fiber(&quiescence)];
+        quiescence.enter();
+        quiescence.enter();
         let park = |waiter: &Arc<Waiter<Fiber>>| {
-            let (rest, list, waiter) = (rest.clone(), list.clone(), waiter.clone());
+            let (quiescence, list, waiter) = (quiescence.clone(), list.clone(), waiter.clone());
             move || {
                 list.add(waiter.clone());
                 assert!(waiter.sleep());
-                rest.leave();
+                quiescence.leave();
             }
         };
         let other = thread::spawn(park(&waiters[1]));
@@ -88,7 +88,7 @@ fn two_who_wait_for_each_other_are_told_once() {
             assert_eq!(waiter.woken(), Some((Reason::Deadlock, 0)));
             assert_eq!(waiter.sleeper().roused.load(Ordering::SeqCst), 1);
         }
-        assert_eq!(rest.units(), 2);
+        assert_eq!(quiescence.units(), 2);
     });
 }
 
@@ -96,21 +96,21 @@ fn two_who_wait_for_each_other_are_told_once() {
 #[test]
 fn a_guest_at_the_last_moment_does_no_harm() {
     explore(3, || {
-        let (rest, list, reports) = program();
-        let waiter = fiber(&rest);
-        rest.enter();
+        let (quiescence, list, reports) = program();
+        let waiter = fiber(&quiescence);
+        quiescence.enter();
         list.add(waiter.clone());
         let guest = {
-            let (rest, waiter) = (rest.clone(), waiter.clone());
+            let (quiescence, waiter) = (quiescence.clone(), waiter.clone());
             thread::spawn(move || {
-                let hold = rest.hold();
+                let hold = quiescence.hold();
                 let won = waiter.wake(Reason::Ready);
                 drop(hold);
                 won
             })
         };
         let slept = waiter.sleep();
-        rest.leave();
+        quiescence.leave();
         let won = guest.join().unwrap();
         let reason = if won { Reason::Ready } else { Reason::Deadlock };
         assert_eq!(waiter.woken(), Some((reason, 0)));
@@ -118,6 +118,6 @@ fn a_guest_at_the_last_moment_does_no_harm() {
             assert_eq!(reports.load(Ordering::SeqCst), 1);
         }
         assert_eq!(waiter.sleeper().roused.load(Ordering::SeqCst), usize::from(slept));
-        assert_eq!(rest.units(), usize::from(slept));
+        assert_eq!(quiescence.units(), usize::from(slept));
     });
 }

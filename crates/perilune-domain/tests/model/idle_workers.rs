@@ -1,7 +1,7 @@
 //! While a task is queued and a worker idle, somebody has been told.
 
 use super::explore;
-use super::sched::bell::Bell;
+use super::sched::idle_workers::IdleWorkers;
 use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Two workers, the queues as a counter, and how often each worker has been poked.
 struct Pool {
-    bell: Bell,
+    idle_workers: IdleWorkers,
     tasks: AtomicUsize,
     pokes: [AtomicUsize; 2],
     taken: Mutex<usize>,
@@ -18,7 +18,7 @@ struct Pool {
 impl Pool {
     fn new() -> Arc<Pool> {
         Arc::new(Pool {
-            bell: Bell::new(),
+            idle_workers: IdleWorkers::new(),
             tasks: AtomicUsize::new(0),
             pokes: [AtomicUsize::new(0), AtomicUsize::new(0)],
             taken: Mutex::new(0),
@@ -26,13 +26,13 @@ impl Pool {
     }
 
     fn queue(&self) {
-        // As weak as the deques are: the bell's fences must do.
+        // As weak as the deques are: the fences of `idle_workers.rs` must do.
         self.tasks.fetch_add(1, Ordering::Release);
         self.ring();
     }
 
     fn ring(&self) {
-        if let Some(worker) = self.bell.ring() {
+        if let Some(worker) = self.idle_workers.ring() {
             self.pokes[worker].fetch_add(1, Ordering::SeqCst);
         }
     }
@@ -51,7 +51,7 @@ impl Pool {
     }
 
     fn rise(&self, worker: usize) {
-        self.bell.rise(worker);
+        self.idle_workers.rise(worker);
         if self.has_tasks() {
             self.ring();
         }
@@ -61,7 +61,7 @@ impl Pool {
     fn work(&self, worker: usize) {
         loop {
             while self.take() {}
-            self.bell.settle(worker);
+            self.idle_workers.settle(worker);
             if !self.has_tasks() {
                 return;
             }
@@ -90,8 +90,8 @@ fn a_task_meets_a_settling_worker() {
 fn a_searcher_that_does_something_else_passes_the_call_on() {
     explore(3, || {
         let pool = Pool::new();
-        pool.bell.settle(0);
-        pool.bell.settle(1);
+        pool.idle_workers.settle(0);
+        pool.idle_workers.settle(1);
         pool.queue();
         assert_eq!(pool.pokes[1].load(Ordering::SeqCst), 1);
         let called = {
@@ -114,7 +114,7 @@ fn a_searcher_that_does_something_else_passes_the_call_on() {
 fn each_worker_is_called_at_most_once_each_time_it_settles() {
     explore(3, || {
         let pool = Pool::new();
-        pool.bell.settle(0);
+        pool.idle_workers.settle(0);
         let other = {
             let pool = pool.clone();
             thread::spawn(move || pool.queue())

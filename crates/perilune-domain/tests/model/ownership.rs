@@ -1,8 +1,8 @@
 //! One owner at a time; no post, poke or returning thread is lost; the units add up.
 
 use super::explore;
-use super::sched::rest::Rest;
-use super::sched::token::{Next, Owned, Root, Token};
+use super::sched::ownership::{Next, Owned, Ownership, Root};
+use super::sched::quiescence::Quiescence;
 use super::sched::waiter::{Reason, Sleeper, Waiter};
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
@@ -12,15 +12,15 @@ use std::sync::Arc;
 
 /// A domain whose heap is one cell that loom watches.
 struct Domain {
-    token: Token<u32>,
+    ownership: Ownership<u32>,
     heap: loom::cell::UnsafeCell<u32>,
     /// Activations asked for: the model's threads run them.
     asked: Arc<Asked>,
-    rest: Arc<Rest>,
+    quiescence: Arc<Quiescence>,
     deadlocks: Arc<AtomicUsize>,
 }
 
-// SAFETY: the cell is touched by the token's owner only; loom checks that.
+// SAFETY: the cell is touched by the ownership's owner only; loom checks that.
 unsafe impl Sync for Domain {}
 // SAFETY: nothing in it is tied to a thread.
 unsafe impl Send for Domain {}
@@ -61,23 +61,23 @@ impl Asked {
 impl Domain {
     /// An idle one. `outside` units are taken for the model's own threads.
     fn new(outside: usize) -> Arc<Domain> {
-        Domain::make(outside, Token::new)
+        Domain::make(outside, Ownership::new)
     }
 
     /// The same, owned by the caller, who has its unit.
     fn new_owned(outside: usize) -> (Arc<Domain>, Owned) {
         let mut proof = None;
-        let domain = Domain::make(outside, |rest, activate| {
-            let (token, owned) = Token::owned(rest, activate);
+        let domain = Domain::make(outside, |quiescence, activate| {
+            let (ownership, owned) = Ownership::owned(quiescence, activate);
             proof = Some(owned);
-            token
+            ownership
         });
         (domain, proof.unwrap())
     }
 
     fn make(
         outside: usize,
-        token: impl FnOnce(Arc<Rest>, Box<dyn Fn() + Send + Sync>) -> Token<u32>,
+        ownership: impl FnOnce(Arc<Quiescence>, Box<dyn Fn() + Send + Sync>) -> Ownership<u32>,
     ) -> Arc<Domain> {
         let asked = Arc::new(Asked {
             queue: loom::sync::Mutex::new((0, false)),
@@ -85,35 +85,35 @@ impl Domain {
         });
         let deadlocks = Arc::new(AtomicUsize::new(0));
         let counter = deadlocks.clone();
-        let rest = Rest::new(Box::new(move |_| {
+        let quiescence = Quiescence::new(Box::new(move |_| {
             counter.fetch_add(1, Ordering::SeqCst);
         }));
         for _ in 0..outside {
-            rest.enter();
+            quiescence.enter();
         }
         let ask = asked.clone();
         let activate: Box<dyn Fn() + Send + Sync> = Box::new(move || ask.ask());
-        let token = token(rest.clone(), activate);
-        Arc::new(Domain { token, heap: loom::cell::UnsafeCell::new(0), asked, rest, deadlocks })
+        let ownership = ownership(quiescence.clone(), activate);
+        Arc::new(Domain { ownership, heap: loom::cell::UnsafeCell::new(0), asked, quiescence, deadlocks })
     }
 
     fn touch(&self, owned: &mut Owned) {
-        assert!(self.token.is_owned_by(owned));
+        assert!(self.ownership.is_owned_by(owned));
         // SAFETY: the caller has the proof; loom reports a race if two threads do.
         self.heap.with_mut(|p| unsafe { *p += 1 });
     }
 
     /// The pump of one activation; what it ran is appended to `ran`.
     fn pump(&self, ran: &mut Vec<u32>, mut tasks: impl FnMut() -> Option<u32>) {
-        let Some(mut owned) = self.token.begin() else { return };
+        let Some(mut owned) = self.ownership.begin() else { return };
         loop {
             self.touch(&mut owned);
-            match self.token.next(&mut owned) {
+            match self.ownership.next(&mut owned) {
                 Next::Fiber(f) => ran.push(f),
-                Next::HandOver => return self.token.hand_over(owned),
+                Next::HandOver => return self.ownership.hand_over(owned),
                 Next::Empty => match tasks() {
                     Some(t) => ran.push(t),
-                    None => match self.token.try_leave(owned) {
+                    None => match self.ownership.try_leave(owned) {
                         Ok(()) => return,
                         Err(back) => owned = back,
                     },
@@ -142,18 +142,18 @@ fn every_post_runs_once() {
         let other = {
             let domain = domain.clone();
             thread::spawn(move || {
-                domain.token.post(1).unwrap();
-                domain.rest.leave();
+                domain.ownership.post(1).unwrap();
+                domain.quiescence.leave();
             })
         };
-        domain.token.post(2).unwrap();
+        domain.ownership.post(2).unwrap();
         other.join().unwrap();
         domain.asked.end();
         let mut ran = worker.join().unwrap();
         ran.sort_unstable();
         assert_eq!(ran, [1, 2]);
-        domain.rest.leave();
-        assert_eq!(domain.rest.units(), 0);
+        domain.quiescence.leave();
+        assert_eq!(domain.quiescence.units(), 0);
     });
 }
 
@@ -174,12 +174,12 @@ fn a_poke_finds_its_task() {
         };
         for task in [5, 6] {
             tasks.lock().unwrap().push_back(task);
-            domain.token.poke();
+            domain.ownership.poke();
         }
         domain.asked.end();
         assert_eq!(worker.join().unwrap(), [5, 6]);
-        domain.rest.leave();
-        assert_eq!(domain.rest.units(), 0);
+        domain.quiescence.leave();
+        assert_eq!(domain.quiescence.units(), 0);
     });
 }
 
@@ -192,22 +192,22 @@ fn a_blocking_call_gets_its_domain_back() {
         let poster = {
             let domain = domain.clone();
             thread::spawn(move || {
-                domain.token.post(1).unwrap();
-                domain.rest.leave();
+                domain.ownership.post(1).unwrap();
+                domain.quiescence.leave();
             })
         };
         domain.touch(&mut owned);
-        domain.token.detach(owned);
-        let mut owned = domain.token.attach().unwrap();
+        domain.ownership.detach(owned);
+        let mut owned = domain.ownership.attach().unwrap();
         domain.touch(&mut owned);
         poster.join().unwrap();
         // The fiber, if no worker has run it: the caller's pump goes on as the owner.
         let mut ran = Vec::new();
         loop {
-            match domain.token.next(&mut owned) {
+            match domain.ownership.next(&mut owned) {
                 Next::Fiber(f) => ran.push(f),
                 Next::HandOver => unreachable!("nobody else has left"),
-                Next::Empty => match domain.token.try_leave(owned) {
+                Next::Empty => match domain.ownership.try_leave(owned) {
                     Ok(()) => break,
                     Err(back) => owned = back,
                 },
@@ -216,21 +216,21 @@ fn a_blocking_call_gets_its_domain_back() {
         domain.asked.end();
         ran.extend(worker.join().unwrap());
         assert_eq!(ran, [1]);
-        assert_eq!(domain.rest.units(), 0);
+        assert_eq!(domain.quiescence.units(), 0);
     });
 }
 
 fn pump_with_blocking_fibers(domain: &Domain, mut owned: Owned) {
     loop {
-        match domain.token.next(&mut owned) {
+        match domain.ownership.next(&mut owned) {
             Next::Fiber(_) => {
                 domain.touch(&mut owned);
-                domain.token.detach(owned);
-                owned = domain.token.attach().unwrap();
+                domain.ownership.detach(owned);
+                owned = domain.ownership.attach().unwrap();
                 domain.touch(&mut owned);
             }
-            Next::HandOver => return domain.token.hand_over(owned),
-            Next::Empty => match domain.token.try_leave(owned) {
+            Next::HandOver => return domain.ownership.hand_over(owned),
+            Next::Empty => match domain.ownership.try_leave(owned) {
                 Ok(()) => return,
                 Err(back) => owned = back,
             },
@@ -247,23 +247,23 @@ fn two_blocking_calls_return_one_after_the_other() {
             let domain = domain.clone();
             thread::spawn(move || {
                 while domain.asked.wait() {
-                    if let Some(owned) = domain.token.begin() {
+                    if let Some(owned) = domain.ownership.begin() {
                         pump_with_blocking_fibers(&domain, owned);
                     }
                 }
             })
         };
-        domain.token.post(1).unwrap();
+        domain.ownership.post(1).unwrap();
         domain.touch(&mut owned);
-        domain.token.detach(owned);
-        let mut owned = domain.token.attach().unwrap();
+        domain.ownership.detach(owned);
+        let mut owned = domain.ownership.attach().unwrap();
         domain.touch(&mut owned);
-        domain.token.detach(owned);
-        domain.rest.leave();
+        domain.ownership.detach(owned);
+        domain.quiescence.leave();
         domain.asked.end();
         other.join().unwrap();
-        assert_eq!(domain.rest.units(), 0);
-        assert!(!domain.token.is_owned());
+        assert_eq!(domain.quiescence.units(), 0);
+        assert!(!domain.ownership.is_owned());
     });
 }
 
@@ -276,25 +276,25 @@ fn returning_threads_and_fibers_take_turns() {
         let other = {
             let domain = domain.clone();
             thread::spawn(move || {
-                let mut owned = domain.token.attach().unwrap();
+                let mut owned = domain.ownership.attach().unwrap();
                 domain.touch(&mut owned);
-                domain.token.detach(owned);
-                domain.rest.leave();
+                domain.ownership.detach(owned);
+                domain.quiescence.leave();
             })
         };
-        domain.token.post(1).unwrap();
+        domain.ownership.post(1).unwrap();
         domain.touch(&mut owned);
-        domain.token.detach(owned);
-        let mut owned = domain.token.attach().unwrap();
+        domain.ownership.detach(owned);
+        let mut owned = domain.ownership.attach().unwrap();
         domain.touch(&mut owned);
-        domain.token.post(2).unwrap();
-        domain.token.detach(owned);
-        domain.rest.leave();
+        domain.ownership.post(2).unwrap();
+        domain.ownership.detach(owned);
+        domain.quiescence.leave();
         other.join().unwrap();
         domain.asked.end();
         assert_eq!(worker.join().unwrap(), [1, 2]);
-        assert_eq!(domain.rest.units(), 0);
-        assert!(!domain.token.is_owned());
+        assert_eq!(domain.quiescence.units(), 0);
+        assert!(!domain.ownership.is_owned());
     });
 }
 
@@ -304,26 +304,26 @@ fn the_main_program_is_woken() {
     explore(2, || {
         let (domain, owned) = Domain::new_owned(0);
         let waiter = Waiter::new(Root::new(
-            domain.rest.clone(),
+            domain.quiescence.clone(),
             (FiberRef(0), ObjectRef::NONE),
             Box::new(String::new),
         ));
-        let list = super::sched::rest::WaitList::new();
-        domain.rest.register(&list);
+        let list = super::sched::quiescence::WaitList::new();
+        domain.quiescence.register(&list);
         let slot = list.add(waiter.clone());
-        domain.token.post(1).unwrap();
+        domain.ownership.post(1).unwrap();
         let worker = {
             let (domain, waiter) = (domain.clone(), waiter.clone());
             thread::spawn(move || {
                 if !domain.asked.wait() {
                     return;
                 }
-                let Some(mut owned) = domain.token.begin() else { return };
+                let Some(mut owned) = domain.ownership.begin() else { return };
                 loop {
-                    match domain.token.next(&mut owned) {
+                    match domain.ownership.next(&mut owned) {
                         Next::Fiber(_) => assert!(waiter.wake(Reason::Ready)),
-                        Next::HandOver => return domain.token.hand_over(owned),
-                        Next::Empty => match domain.token.try_leave(owned) {
+                        Next::HandOver => return domain.ownership.hand_over(owned),
+                        Next::Empty => match domain.ownership.try_leave(owned) {
                             Ok(()) => return,
                             Err(back) => owned = back,
                         },
@@ -332,13 +332,13 @@ fn the_main_program_is_woken() {
                 }
             })
         };
-        let mut owned = domain.token.wait(owned, &waiter).unwrap();
+        let mut owned = domain.ownership.wait(owned, &waiter).unwrap();
         domain.touch(&mut owned);
         assert_eq!(waiter.woken(), Some((Reason::Ready, 0)));
         list.remove(slot);
         worker.join().unwrap();
-        assert!(domain.token.try_leave(owned).is_ok());
-        assert_eq!(domain.rest.units(), 0);
+        assert!(domain.ownership.try_leave(owned).is_ok());
+        assert_eq!(domain.quiescence.units(), 0);
         assert_eq!(domain.deadlocks.load(Ordering::SeqCst), 0);
     });
 }
@@ -349,33 +349,33 @@ fn the_main_program_is_woken() {
 fn a_unit_is_there_before_the_domain_is_ready() {
     explore(3, || {
         let domain = Domain::new(2);
-        let waiter: Arc<Waiter> = Waiter::new(Parked(domain.rest.clone()));
-        let list = super::sched::rest::WaitList::new();
-        domain.rest.register(&list);
+        let waiter: Arc<Waiter> = Waiter::new(Parked(domain.quiescence.clone()));
+        let list = super::sched::quiescence::WaitList::new();
+        domain.quiescence.register(&list);
         list.add(waiter.clone());
         assert!(waiter.sleep());
         let guest = {
             let domain = domain.clone();
             thread::spawn(move || {
-                let mut owned = domain.token.attach().unwrap();
+                let mut owned = domain.ownership.attach().unwrap();
                 domain.touch(&mut owned);
-                let ran = domain.token.next(&mut owned) == Next::Fiber(1);
-                domain.token.detach(owned);
-                domain.rest.leave();
+                let ran = domain.ownership.next(&mut owned) == Next::Fiber(1);
+                domain.ownership.detach(owned);
+                domain.quiescence.leave();
                 ran
             })
         };
-        domain.token.post(1).unwrap();
+        domain.ownership.post(1).unwrap();
         assert!(waiter.wake(Reason::Ready), "nobody else can have ended the wait");
-        domain.rest.leave();
+        domain.quiescence.leave();
         let ran = guest.join().unwrap();
         assert_eq!(domain.deadlocks.load(Ordering::SeqCst), 0);
         // The woken fiber's unit, and the domain's if the guest came before the post.
-        assert_eq!(domain.rest.units(), 2 - usize::from(ran));
+        assert_eq!(domain.quiescence.units(), 2 - usize::from(ran));
     });
 }
 
-struct Parked(Arc<Rest>);
+struct Parked(Arc<Quiescence>);
 
 impl Sleeper for Parked {
     fn rouse(&self, _: Reason) {
@@ -394,31 +394,31 @@ fn closing_refuses_or_hands_out_what_is_left() {
         let poster = {
             let domain = domain.clone();
             thread::spawn(move || {
-                let refused = domain.token.post(1).is_err();
-                domain.rest.leave();
+                let refused = domain.ownership.post(1).is_err();
+                domain.quiescence.leave();
                 refused
             })
         };
         let guest = {
             let domain = domain.clone();
             thread::spawn(move || {
-                if let Some(mut owned) = domain.token.attach() {
+                if let Some(mut owned) = domain.ownership.attach() {
                     domain.touch(&mut owned);
-                    domain.token.detach(owned);
+                    domain.ownership.detach(owned);
                 }
-                domain.rest.leave();
+                domain.quiescence.leave();
             })
         };
         domain.touch(&mut owned);
         // The guest may be there already: it goes first, as the pump would let it.
-        if domain.token.next(&mut owned) == Next::HandOver {
-            domain.token.detach(owned);
-            owned = domain.token.attach().unwrap();
+        if domain.ownership.next(&mut owned) == Next::HandOver {
+            domain.ownership.detach(owned);
+            owned = domain.ownership.attach().unwrap();
         }
-        let left = domain.token.close(owned);
+        let left = domain.ownership.close(owned);
         let refused = poster.join().unwrap();
         guest.join().unwrap();
         assert_eq!(left.len() + usize::from(refused), 1);
-        assert_eq!(domain.rest.units(), 0);
+        assert_eq!(domain.quiescence.units(), 0);
     });
 }

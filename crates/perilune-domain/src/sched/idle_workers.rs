@@ -16,12 +16,12 @@
 //!   worker, or the worker sees the task;
 //! * queue a task, look at the word / cease to be searching, look at the queues: either the ringer sees that nobody searches, or the searcher sees
 //!   the task and rings for it;
-//! * a worker taken off the list is poked by whoever took it off, and a poke reaches a domain whatever its phase (`token.rs`).
+//! * a worker taken off the list is poked by whoever took it off, and a poke reaches a domain whatever its phase (`ownership.rs`).
 //!
 //! Hence: while a task is queued and a worker is idle, some worker has been poked or is about to look. The
-//! count of what can happen (`rest.rs`) relies on it.
+//! count of what can happen (`quiescence.rs`) relies on it.
 //!
-//! Hot workers are taken first, those whose domain has a blocked call in it ([`Bell::lend`]) last.
+//! Hot workers are taken first, those whose domain has a blocked call in it ([`IdleWorkers::lend`]) last.
 
 use super::sync::{AtomicU32, Mutex, Ordering, fence, lock};
 use std::collections::VecDeque;
@@ -30,17 +30,17 @@ const SEARCHING: u32 = 1 << 16;
 const IDLE: u32 = 0xffff;
 
 /// The idle workers of a pool, and who has been told to look for tasks.
-pub struct Bell {
+pub struct IdleWorkers {
     /// Lower half: how many are on the list. Upper half: how many are searching. Changed under the lock.
     word: AtomicU32,
     list: Mutex<VecDeque<u16>>,
 }
 
-impl Bell {
+impl IdleWorkers {
     /// A pool in which all workers are busy.
     #[allow(clippy::new_without_default)]
-    pub fn new() -> Bell {
-        Bell { word: AtomicU32::new(0), list: Mutex::new(VecDeque::new()) }
+    pub fn new() -> IdleWorkers {
+        IdleWorkers { word: AtomicU32::new(0), list: Mutex::new(VecDeque::new()) }
     }
 
     /// Whether some worker has nothing to do. Out of date when it is read; costs a load.
@@ -85,7 +85,7 @@ impl Bell {
         fence(Ordering::SeqCst);
     }
 
-    /// Like [`Bell::settle`], for a worker that should be called only if no other is idle.
+    /// Like [`IdleWorkers::settle`], for a worker that should be called only if no other is idle.
     pub fn lend(&self, worker: usize) {
         let mut list = lock(&self.list);
         list.push_front(worker as u16);
