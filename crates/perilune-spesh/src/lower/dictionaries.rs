@@ -2,7 +2,10 @@
 //!
 //! A leaf finds whatever key in whatever table, but half of what it takes is being called, and asking which. Where the log has seen nothing but strings as keys, or tables, or integers in tables without such elements, the key is looked for in line, where it has a node (`perilune_vm`'s
 //! `table/nodes.rs`): a string that is interned, if the table has strings in nodes, a table, and an integer below the square of how many nodes there are. If it is there, its value is got, or replaced by a number or a truth value; all else is the leaf's.
+//!
+//! The node that was found is known until something may have been stored elsewhere ([`Fact::Entry`]): `count[word] = (count[word] or 0) + 1` looks for it once. On the way of a leaf it is not known, and says so.
 
+use super::facts::{Fact, Name};
 use super::memory::Stored;
 use super::{Lowering, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
@@ -24,20 +27,50 @@ impl Lowering<'_, '_> {
     }
 
     /// What the dictionary has for the key of instruction `at`, in register `r`, becomes the register that it defines; its type. If it has none in line, the leaf does it.
-    pub(super) fn get_by_key(&mut self, at: usize, table: Value, ty: Ty, slow: Block) {
+    pub(super) fn get_by_key(&mut self, at: usize, (name, table): (Name, Value), ty: Ty, slow: Block) {
         let i = self.code(at);
         let constant = i.op() == Some(perilune_syntax::Op::GetInt);
         let Some((key, tag)) = self.key_in_nodes(at, i.c(), constant) else {
             return self.get_by_leaf(at, table, ty, slow);
         };
+        let fact = Fact::Entry(name, self.name_of(key));
         let miss = self.aside();
-        let node = self.node_of(table, key, tag, miss.block);
+        let node = self.entry(fact, table, (key, tag), miss.block);
         self.take_apart(at, node, layout::NODE_VALUE, layout::NODE_VALUE_TAG, miss.block);
-        self.join_with(at, miss, |this| this.get_by_leaf(at, table, ty, slow));
+        // The instruction may have put the value where table or key were, or where they come from in another round.
+        let own = self.name_of(i.a() as usize);
+        let stays = !fact.mentions(own);
+        if stays {
+            self.keep(fact, vec![node]);
+        }
+        self.join_with(at, miss, |this| {
+            this.get_by_leaf(at, table, ty, slow);
+            if stays && this.now.is_some() {
+                let unknown = this.b.ins().iconst(types::I64, 0);
+                this.keep(fact, vec![unknown]);
+            }
+        });
+    }
+
+    /// The node that a table has for a key, as the fact says if it holds; else it is looked for. If there is none, goes to `miss`.
+    fn entry(&mut self, fact: Fact, table: Value, (key, tag): (usize, Tag), miss: Block) -> Value {
+        if !self.has(fact) {
+            return self.node_of(table, key, tag, miss);
+        }
+        let node = self.values(fact)[0];
+        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, node, 0);
+        self.unless(there, miss);
+        node
     }
 
     /// Stores under the key of instruction `at`: over what is there, if that can be done in line, else by the leaf. What is known of tables is over.
-    pub(super) fn set_by_key(&mut self, at: usize, table: Value, stored: &Stored, slow: Block) {
+    pub(super) fn set_by_key(
+        &mut self,
+        at: usize,
+        (name, table): (Name, Value),
+        stored: &Stored,
+        slow: Block,
+    ) {
         let i = self.code(at);
         let constant = i.op() == Some(perilune_syntax::Op::SetInt);
         let is_plain = stored.known.is_some_and(|tag| tag != Tag::NIL && tag < Tag::STRING);
@@ -46,7 +79,7 @@ impl Lowering<'_, '_> {
         };
         let miss = self.aside();
         self.writable(None, table, miss.block);
-        let node = self.node_of(table, key, tag, miss.block);
+        let node = self.entry(Fact::Entry(name, self.name_of(key)), table, (key, tag), miss.block);
         let tag = self.load(types::I8, node, layout::NODE_VALUE_TAG);
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
         self.unless(there, miss.block);

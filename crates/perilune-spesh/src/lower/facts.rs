@@ -74,6 +74,8 @@ pub(super) enum Fact {
     Class(Name, FrameNumber, u16, bool),
     /// A dictionary has this key in the node that the cache tells: the node.
     Node(Name, FrameNumber, u16, u16),
+    /// What a table, the first, has under a key, the second, is in a node: the node, or 0 if it is nobody's to tell. Not hoisted.
+    Entry(Name, Name),
     /// What the cache has holds for strings: the address of the place.
     StringMethod(FrameNumber, u16, bool),
     /// The value is the native at this address.
@@ -111,6 +113,7 @@ impl Fact {
             | Fact::Fresh(name)
             | Fact::Class(name, ..)
             | Fact::Node(name, ..)
+            | Fact::Entry(name, _)
             | Fact::Native(name, _)
             | Fact::NativeClosure(name, _)
             | Fact::Function(name, _)
@@ -120,6 +123,19 @@ impl Fact {
             Fact::UpvalueTable(frame, n) => Some(Name::Upvalue(frame, n)),
             Fact::GlobalTable(frame, _, _, cache) => Some(Name::Global(frame, cache)),
         }
+    }
+
+    /// It is of this value, or of it and another.
+    pub(super) fn mentions(self, name: Name) -> bool {
+        self.any_name(|own| own == name)
+    }
+
+    fn any_name(self, is_it: impl Fn(Name) -> bool) -> bool {
+        let second = match self {
+            Fact::Entry(_, key) => Some(key),
+            _ => None,
+        };
+        self.of().is_some_and(&is_it) || second.is_some_and(&is_it)
     }
 
     /// It can hold of the value of a register of this type.
@@ -134,7 +150,7 @@ impl Fact {
     /// Nothing that is done to the value can make it false.
     fn is_for_good(self) -> bool {
         matches!(self, Fact::Native(..) | Fact::NativeClosure(..) | Fact::Function(..) | Fact::Elements(..))
-            && !self.of().is_some_and(Name::is_of_variable)
+            && !self.any_name(Name::is_of_variable)
     }
 
     /// It is about what belongs to the compiled function itself, and not to one that is inlined.
@@ -151,6 +167,7 @@ impl Fact {
             | Fact::Array(..)
             | Fact::Slots(..)
             | Fact::Field(..)
+            | Fact::Entry(..)
             | Fact::Writable(_)
             | Fact::Fresh(_)
             | Fact::Native(..)
@@ -173,6 +190,7 @@ impl Fact {
             Fact::Fresh(_) => Fact::Fresh(name),
             Fact::Class(_, frame, cache, node) => Fact::Class(name, frame, cache, node),
             Fact::Node(_, frame, key, cache) => Fact::Node(name, frame, key, cache),
+            Fact::Entry(_, key) => Fact::Entry(name, key),
             Fact::Native(_, native) => Fact::Native(name, native),
             Fact::NativeClosure(_, native) => Fact::NativeClosure(name, native),
             Fact::Function(_, function) => Fact::Function(name, function),
@@ -191,7 +209,7 @@ impl Fact {
 impl State {
     /// Register `r` has a value of its own.
     pub(super) fn renew(&mut self, r: usize, name: Name) {
-        self.facts.retain(|fact| fact.of() != Some(name));
+        self.facts.retain(|fact| !fact.mentions(name));
         self.names[r] = name;
         self.unmade.remove(&name);
     }
@@ -249,8 +267,7 @@ impl State {
 
     /// Upvalues and globals may have other values.
     pub(super) fn forget_variables(&mut self, at: usize) {
-        self.facts
-            .retain(|fact| !matches!(fact, Fact::Global(..)) && !fact.of().is_some_and(Name::is_of_variable));
+        self.facts.retain(|fact| !matches!(fact, Fact::Global(..)) && !fact.any_name(Name::is_of_variable));
         for (r, name) in self.names.iter_mut().enumerate().filter(|(_, name)| name.is_of_variable()) {
             *name = Name::Made(at, r);
         }
@@ -258,7 +275,7 @@ impl State {
 
     /// Globals may have other values, in the same places.
     pub(super) fn forget_globals(&mut self, at: usize) {
-        self.facts.retain(|fact| !matches!(fact.of(), Some(Name::Global(..))));
+        self.facts.retain(|fact| !fact.any_name(|name| matches!(name, Name::Global(..))));
         for (r, name) in
             self.names.iter_mut().enumerate().filter(|(_, name)| matches!(name, Name::Global(..)))
         {
@@ -288,9 +305,8 @@ impl State {
                 renamed.push(*name);
             }
         }
-        self.facts.retain(|fact| {
-            other.facts.contains(fact) && !fact.of().is_some_and(|name| renamed.contains(&name))
-        });
+        self.facts
+            .retain(|fact| other.facts.contains(fact) && !fact.any_name(|name| renamed.contains(&name)));
         self.unmade.retain(|name, own| other.unmade.get(name) == Some(own));
         assert!(
             (0..self.names.len())
@@ -323,9 +339,9 @@ impl Lowering<'_, '_> {
         let Some(now) = &self.now else { return Facts::new() };
         let names = self.names_in(head);
         let mut facts = Facts::new();
-        for &fact in
-            now.facts.iter().filter(|fact| fact.is_outer() && !matches!(fact, Fact::Fresh(_) | Fact::Held(_)))
-        {
+        for &fact in now.facts.iter().filter(|fact| {
+            fact.is_outer() && !matches!(fact, Fact::Fresh(_) | Fact::Held(_) | Fact::Entry(..))
+        }) {
             match fact.of() {
                 Some(name) if !name.is_of_variable() => {
                     let holders = now.names.iter().zip(&names).enumerate();
@@ -418,6 +434,7 @@ impl Lowering<'_, '_> {
             }
             (
                 Fact::Fresh(_)
+                | Fact::Entry(..)
                 | Fact::Native(..)
                 | Fact::NativeClosure(..)
                 | Fact::Function(..)

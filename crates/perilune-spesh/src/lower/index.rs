@@ -43,7 +43,7 @@ impl Lowering<'_, '_> {
                     false => self.name_of(r),
                 };
                 if let Some(now) = self.now.as_mut().filter(|_| self.captured.contains(r as u8)) {
-                    now.facts.retain(|fact| fact.of() != Some(name));
+                    now.facts.retain(|fact| !fact.mentions(name));
                 }
                 (name, known.val)
             }
@@ -156,7 +156,7 @@ impl Lowering<'_, '_> {
         let fits = |kind| Self::type_of_elements(kind) == Ty::Any || Self::type_of_elements(kind) == result;
         let element = self.array_kind(at).filter(|(kind, _)| fits(*kind));
         let (Some(key), Some((kind, kinds))) = (key, element) else {
-            self.get_by_key(at, table, result, slow.block);
+            self.get_by_key(at, (name, table), result, slow.block);
             return self.join(at, slow, Some((a, result)));
         };
         // What is no such element a leaf gets, if there has been any.
@@ -183,7 +183,7 @@ impl Lowering<'_, '_> {
         if let Some(miss) = miss {
             self.join_with(at, miss, |this| match arrays & OTHER_KEY {
                 0 => this.get_by_leaf(at, table, ty, slow.block),
-                _ => this.get_by_key(at, table, ty, slow.block),
+                _ => this.get_by_key(at, (name, table), ty, slow.block),
             });
         }
         self.join(at, slow, Some((a, ty)));
@@ -266,7 +266,7 @@ impl Lowering<'_, '_> {
         };
         let element = self.array_kind(at).filter(|(kind, _)| fits(*kind));
         let (Some(key), Some((kind, kinds))) = (key, element) else {
-            self.set_by_key(at, table, &stored, slow.block);
+            self.set_by_key(at, (name, table), &stored, slow.block);
             return self.join(at, slow, None);
         };
         let any = kinds || arrays & OTHER_KEY != 0 || self.is_suspect(at);
@@ -291,7 +291,7 @@ impl Lowering<'_, '_> {
             for other in [miss, early].into_iter().flatten() {
                 self.join_with(at, other, |this| match arrays & OTHER_KEY {
                     0 => this.set_by_leaf(at, table, &stored, slow.block),
-                    _ => this.set_by_key(at, table, &stored, slow.block),
+                    _ => this.set_by_key(at, (name, table), &stored, slow.block),
                 });
             }
         } else if let (Some(miss), Some(early)) = (miss, early) {
