@@ -177,8 +177,7 @@ fn parse(
             _ if own(name, &mut parser)? => {}
             "--attach" => attach = Some(pid(&parser.value()?)?),
             "--duration" => {
-                let text = parser.value()?;
-                request.duration = Some(read_duration(&text.to_string_lossy(), "s")?);
+                request.duration = Some(time(name, &parser.value()?)?);
             }
             "--events" => request.events = Some(categories(&parser.value()?)?),
             "--ring" => request.ring = Some(number(&parser.value()?, "--ring")?),
@@ -193,7 +192,18 @@ fn parse(
         (Some(pid), [], None) => Source::Attach(pid),
         (None, [file], None) => Source::File(file.clone()),
         (None, [old, new], None) if command == "heap" => Source::Files(old.clone(), new.clone()),
-        (None, [], Some(words)) => Source::Script(words),
+        (None, [], Some(words)) => {
+            let script = Path::new(&words[0]);
+            // Before anything is made or shown that would be about nothing.
+            if !words[0].as_bytes().starts_with(b"-") && !script.exists() {
+                let missing = io::Error::from_raw_os_error(libc::ENOENT);
+                return Err(manual::cannot_open(script, &missing).into());
+            }
+            Source::Script(words)
+        }
+        (None, [], None) if command == "fibers" => {
+            return Err("name the process that runs: --attach PID".into());
+        }
         (None, [], None) => return Err("name a script, or --attach PID, or a recording".into()),
         _ => return Err("only one of a script, --attach PID, and a recording".into()),
     };
@@ -215,6 +225,14 @@ fn is_data(path: &Path) -> bool {
     }
     let is_ours = ["PLTRA", "PLTRE", "PLHEA"].iter().any(|magic| head.starts_with(magic.as_bytes()));
     is_ours || head.contains(&0) && !head.starts_with(b"\x1b") && !head.starts_with(b"#")
+}
+
+/// An option's time, in seconds if no unit is said.
+///
+/// # Errors
+/// A message for people that names the option.
+pub fn time(option: &str, word: &OsStr) -> Result<Duration, lexopt::Error> {
+    read_duration(&word.to_string_lossy(), "s").map_err(|e| format!("{option}: {e}").into())
 }
 
 fn number(word: &OsStr, option: &str) -> Result<u32, lexopt::Error> {
@@ -386,7 +404,7 @@ pub fn finish(command: &str, result: io::Result<u8>) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(e) => {
-            eprintln!("perilune {command}: {e}");
+            eprintln!("perilune {command}: {}", crate::protected::in_words(&e.to_string()));
             ExitCode::FAILURE
         }
     }
