@@ -120,7 +120,10 @@ pub fn read(
 ) -> Result<Request, ExitCode> {
     let entry = manual::entry(command);
     match parse(entry, words, own) {
-        Ok(Some(request)) => Ok(request),
+        Ok(Some(request)) => match request.missing_script() {
+            Some(message) => Err(entry.refuse(&message)),
+            None => Ok(request),
+        },
         Ok(None) => Err(manual::print(&entry.help())),
         Err(e) => Err(entry.refuse(&e.to_string())),
     }
@@ -192,17 +195,9 @@ fn parse(
         (Some(pid), [], None) => Source::Attach(pid),
         (None, [file], None) => Source::File(file.clone()),
         (None, [old, new], None) if command == "heap" => Source::Files(old.clone(), new.clone()),
-        (None, [], Some(words)) => {
-            let script = Path::new(&words[0]);
-            // Before anything is made or shown that would be about nothing.
-            if !words[0].as_bytes().starts_with(b"-") && !script.exists() {
-                let missing = io::Error::from_raw_os_error(libc::ENOENT);
-                return Err(manual::cannot_open(script, &missing).into());
-            }
-            Source::Script(words)
-        }
+        (None, [], Some(words)) => Source::Script(words),
         (None, [], None) if command == "fibers" => {
-            return Err("name the process that runs: --attach PID".into());
+            return Err("name a process that runs: --attach PID".into());
         }
         (None, [], None) => return Err("name a script, or --attach PID, or a recording".into()),
         _ => return Err("only one of a script, --attach PID, and a recording".into()),
@@ -285,6 +280,17 @@ impl Request {
             geometry: Geometry { ring_events: self.ring.unwrap_or(RING_EVENTS), ..Geometry::default() },
             ..Options::default()
         }
+    }
+
+    /// What is wrong if the script is not there: before anything is made or shown that would be about nothing.
+    fn missing_script(&self) -> Option<String> {
+        let Source::Script(words) = &self.source else { return None };
+        let script = Path::new(&words[0]);
+        // `fibers` takes no script, and says so.
+        if self.command == "fibers" || words[0].as_bytes().starts_with(b"-") || script.exists() {
+            return None;
+        }
+        Some(manual::cannot_open(script, &io::Error::from_raw_os_error(libc::ENOENT)))
     }
 
     /// Starts the script or attaches to the process.
