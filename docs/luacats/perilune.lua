@@ -369,9 +369,9 @@ function pool:parallel_reduce(lo, hi, init, f, combine, options, ...) end
 ---@generic T
 ---@param list T[]|perilune.array
 ---@param op fun(a: T, b: T, ...: any): T associative
----@param options? { chunk?: integer }
+---@param options? { chunk?: integer, timeout?: number }
 ---@param ... any handed to each call, frozen
----@return T[]|perilune.array # an array if `list` is one
+---@return T[]|perilune.array|nil # an array if `list` is one; nil and `"timeout"` if the time was over
 function pool:parallel_scan(list, op, options, ...) end
 
 ---The lowest index for which `f` returns a true value, and that value. Indices above what has been found are not looked at.
@@ -395,7 +395,10 @@ function pool:map(list, f, options, ...) end
 ---Sorts in place. The elements stay the same ones; `lt` sees copies of them.
 ---@param list any[]|perilune.array
 ---@param lt? fun(a: any, b: any): boolean
-function pool:sort(list, lt) end
+---@param options? { timeout?: number }
+---@return true? done nil and `"timeout"` if the time was over: then nothing has been moved
+---@return "timeout"? reason
+function pool:sort(list, lt, options) end
 
 ---How many domains the pool may have.
 ---@return integer

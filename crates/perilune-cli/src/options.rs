@@ -219,6 +219,14 @@ fn read_options(words: &[Vec<u8>]) -> Result<Options, BadOption> {
     Ok(Options { words: words.to_vec(), flags, script, options_end })
 }
 
+/// The long option that somebody may have meant, under the command's own name.
+fn near_option(program: &[u8], bad: &[u8]) -> Option<String> {
+    if is_lua(program) || !bad.starts_with(b"--") {
+        return None;
+    }
+    manual::nearest(&String::from_utf8_lossy(bad), ["--help", "--version"].into_iter()).into_iter().next()
+}
+
 /// What is written to standard error after a bad option.
 pub fn usage(program: &[u8], bad: &BadOption) -> Vec<u8> {
     let mut text = program.to_vec();
@@ -229,7 +237,12 @@ pub fn usage(program: &[u8], bad: &BadOption) -> Vec<u8> {
     } else {
         text.extend_from_slice(b": unrecognized option '");
         text.extend_from_slice(&bad.0);
-        text.extend_from_slice(b"'\nusage: ");
+        text.extend_from_slice(b"'\n");
+        if let Some(near) = near_option(program, &bad.0) {
+            text.extend_from_slice(program);
+            text.extend_from_slice(format!(": did you mean '{near}'?\n").as_bytes());
+        }
+        text.extend_from_slice(b"usage: ");
     }
     text.extend_from_slice(program);
     text.extend_from_slice(

@@ -33,6 +33,16 @@ pub fn write_error(text: &[u8]) {
     perilune_stdlib::io::write_error(text);
 }
 
+/// The words of a message, without the numbers that the standard library adds to those of the system.
+pub fn in_words(message: &str) -> String {
+    let mut text = message.to_owned();
+    while let Some(at) = text.find(" (os error ") {
+        let Some(end) = text[at..].find(')') else { break };
+        text.replace_range(at..=at + end, "");
+    }
+    text
+}
+
 /// Writes a message, the program's name in front.
 pub fn write_message(message: &[u8]) {
     let mut text = Vec::new();

@@ -237,10 +237,13 @@ impl Source {
     }
 
     fn finish(&mut self, vm: &mut Vm) -> LuaResult<()> {
-        if let Source::Pipe { stdout, .. } = self {
-            let (stdout, newline) = (*stdout, vm.value_str(b"\n")?);
-            call_method(vm, stdout, "write", &[newline])?;
-            call_method(vm, stdout, "flush", &[])?;
+        match self {
+            Source::Terminal(terminal) => terminal.finish(),
+            Source::Pipe { stdout, .. } => {
+                let (stdout, newline) = (*stdout, vm.value_str(b"\n")?);
+                call_method(vm, stdout, "write", &[newline])?;
+                call_method(vm, stdout, "flush", &[])?;
+            }
         }
         Ok(())
     }

@@ -4,8 +4,14 @@
 //! written `\n`, a backslash `\\`. An entry is appended when it has been read, so that none is lost however the process
 //! ends, and sessions side by side keep what the others wrote; at the start of a session the file is cut to its last
 //! entries.
+//!
+//! The editor runs in a thread of its own: `terminal/desk.rs` says how it meets the owner of the state, `terminal/above.rs` what
+//! happens to what the program writes meanwhile.
 
-use crate::repl::complete;
+mod above;
+mod desk;
+
+use desk::Event;
 use perilune_vm::Vm;
 use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
@@ -13,20 +19,35 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::MemHistory;
 use rustyline::validate::Validator;
-use rustyline::{CompletionType, Config, Context, Editor, Helper};
+use rustyline::{Behavior, CompletionType, Config, Context, Editor, Helper, Prompt};
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
-use std::ptr::NonNull;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
 
 const HISTORY_LENGTH: usize = 2000;
 /// Columns of a terminal that does not tell.
 const USUAL_WIDTH: usize = 80;
+/// How long Tab waits for the owner of the state, who may be computing.
+const COMPLETION: Duration = Duration::from_secs(1);
+/// Who computes for so long after Ctrl-C at the prompt does not let the session go on.
+const GRACE: Duration = Duration::from_millis(300);
 
 /// A terminal with a line editor.
 pub struct Terminal {
-    editor: Editor<LuaNames, MemHistory>,
+    orders: Sender<Order>,
     file: Option<PathBuf>,
+}
+
+/// What the editor is told.
+enum Order {
+    /// Read a line behind this prompt.
+    Read(String),
+    /// Remember a chunk; whether it is new goes back.
+    Remember(String, Sender<bool>),
+    /// Say how wide the terminal is.
+    Width(Sender<Option<usize>>),
 }
 
 impl Terminal {
@@ -34,39 +55,52 @@ impl Terminal {
     pub fn open() -> Option<Terminal> {
         let config =
             Config::builder().max_history_size(HISTORY_LENGTH).ok()?.history_ignore_dups(true).ok()?;
-        let config = config.completion_type(CompletionType::List).build();
-        let history = MemHistory::with_config(&config);
-        let mut editor = Editor::with_history(config, history).ok()?;
-        editor.set_helper(Some(LuaNames { vm: None }));
+        // By way of `/dev/tty`, past what is diverted of the standard streams.
+        let config = config.completion_type(CompletionType::List).behavior(Behavior::PreferTerm).build();
         let file = history_file();
+        let mut entries = Vec::new();
         if let Some(text) = file.as_ref().and_then(|file| fs::read_to_string(file).ok()) {
             let lines: Vec<&str> = text.lines().collect();
             let kept = &lines[lines.len().saturating_sub(HISTORY_LENGTH)..];
-            for line in kept {
-                let _ = editor.add_history_entry(unescape(line));
-            }
+            entries.extend(kept.iter().map(|line| unescape(line)));
             // A failure to write history is not worth a message.
             if let (Some(file), true) = (&file, kept.len() < lines.len()) {
                 let _ = fs::write(file, kept.iter().map(|l| format!("{l}\n")).collect::<String>());
             }
         }
-        Some(Terminal { editor, file })
+        let (orders, receiver) = mpsc::channel();
+        let (ready, is_ready) = mpsc::channel();
+        let serve = move || {
+            let history = MemHistory::with_config(&config);
+            let Ok(mut editor) = Editor::with_history(config, history) else { return };
+            editor.set_helper(Some(LuaNames));
+            for entry in entries {
+                let _ = editor.add_history_entry(entry);
+            }
+            if let Ok(printer) = editor.create_external_printer() {
+                above::open(printer);
+            }
+            if ready.send(()).is_ok() {
+                serve(&mut editor, &receiver);
+            }
+        };
+        std::thread::Builder::new().name("editor".to_owned()).spawn(serve).ok()?;
+        is_ready.recv().ok()?;
+        Some(Terminal { orders, file })
     }
 
-    /// The next line, without its newline.
+    /// The next line, without its newline. Timers and fibers run meanwhile.
     pub fn read_line(&mut self, vm: &mut Vm, prompt: &[u8]) -> Line {
-        if let Some(names) = self.editor.helper_mut() {
-            names.vm = Some(NonNull::from(vm));
+        let prompt = String::from_utf8_lossy(prompt).into_owned();
+        if self.orders.send(Order::Read(prompt)).is_err() {
+            return Line::End;
         }
-        let line = self.editor.readline(String::from_utf8_lossy(prompt).as_ref());
-        if let Some(names) = self.editor.helper_mut() {
-            names.vm = None;
-        }
-        match line {
-            Ok(line) => Line::Text(line.into_bytes()),
-            Err(ReadlineError::Interrupted) => Line::Abandoned,
-            Err(_) => Line::End,
-        }
+        desk::line(vm)
+    }
+
+    /// There is nothing more to be read.
+    pub fn finish(&mut self) {
+        above::settle();
     }
 
     /// Puts a chunk into the history, and into its file.
@@ -74,9 +108,9 @@ impl Terminal {
         if text.trim_ascii().is_empty() {
             return;
         }
-        let entry = String::from_utf8_lossy(text);
+        let entry = String::from_utf8_lossy(text).into_owned();
         // What was there already is not written again.
-        if !matches!(self.editor.add_history_entry(entry.as_ref()), Ok(true)) {
+        if !self.ask(|answer| Order::Remember(entry.clone(), answer)).unwrap_or(false) {
             return;
         }
         let Some(file) = &self.file else { return };
@@ -90,9 +124,43 @@ impl Terminal {
 
     /// Columns.
     pub fn width(&mut self) -> usize {
-        match self.editor.dimensions() {
-            Some((columns, _)) if columns > 0 => usize::from(columns),
-            _ => USUAL_WIDTH,
+        self.ask(Order::Width).flatten().unwrap_or(USUAL_WIDTH)
+    }
+
+    fn ask<T>(&self, order: impl FnOnce(Sender<T>) -> Order) -> Option<T> {
+        let (answer, receiver) = mpsc::channel();
+        self.orders.send(order(answer)).ok()?;
+        receiver.recv().ok()
+    }
+}
+
+/// The editor's thread: carries orders out until the terminal is dropped.
+fn serve(editor: &mut Editor<LuaNames, MemHistory>, orders: &Receiver<Order>) {
+    for order in orders {
+        match order {
+            Order::Read(prompt) => {
+                above::begin();
+                let read = editor.readline(&Drawn(prompt));
+                above::end();
+                let line = match read {
+                    Ok(line) => Line::Text(line.into_bytes()),
+                    Err(ReadlineError::Interrupted) => Line::Abandoned,
+                    Err(_) => Line::End,
+                };
+                let is_abandoned = matches!(line, Line::Abandoned);
+                desk::put(Event::Line(line));
+                // The terminal's keys send signals again, and this one has its default action.
+                if is_abandoned && !desk::is_taken_within(GRACE) {
+                    println!("(a timer or a fiber is still computing; Ctrl-C ends the session)");
+                }
+            }
+            Order::Remember(entry, answer) => {
+                let _ = answer.send(matches!(editor.add_history_entry(entry), Ok(true)));
+            }
+            Order::Width(answer) => {
+                let columns = editor.dimensions().map(|(columns, _)| usize::from(columns));
+                let _ = answer.send(columns.filter(|&n| n > 0));
+            }
         }
     }
 }
@@ -135,10 +203,8 @@ fn unescape(line: &str) -> String {
     entry
 }
 
-/// Completes names; has the state only while a line is being read.
-struct LuaNames {
-    vm: Option<NonNull<Vm>>,
-}
+/// Completes names, of which the owner of the state knows.
+struct LuaNames;
 
 impl Helper for LuaNames {}
 impl Highlighter for LuaNames {}
@@ -147,14 +213,23 @@ impl Hinter for LuaNames {
     type Hint = String;
 }
 
+/// A prompt that tells when it is drawn.
+struct Drawn(String);
+
+impl Prompt for Drawn {
+    fn raw(&self) -> &str {
+        above::drawn();
+        &self.0
+    }
+}
+
 impl Completer for LuaNames {
     type Candidate = Pair;
 
     fn complete(&self, line: &str, end: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
-        // SAFETY: `read_line` has the only reference to the state, lends it out through this field for the time of
-        // the call, and does not use it until the editor returns.
-        let vm = self.vm.map(|vm| unsafe { &mut *vm.as_ptr() });
-        let (start, found) = complete::complete(vm, line, end);
+        let (answer, receiver) = mpsc::channel();
+        desk::put(Event::Complete(line.to_owned(), end, answer));
+        let Ok((start, found)) = receiver.recv_timeout(COMPLETION) else { return Ok((end, Vec::new())) };
         let width = found.iter().map(|c| c.text.chars().count()).max().unwrap_or(0);
         let pairs = found.into_iter().map(|c| {
             let display = format!("{:width$}  {}", c.text, c.what).trim_end().to_owned();

@@ -117,7 +117,9 @@ fn errors_have_names_and_lines() {
     // What is not inside is not looked for elsewhere.
     fs::write(project.0.join("main.lua"), "local name = 'm' print(pcall(require, name))").unwrap();
     let said = project.build(&["main.lua"]);
-    assert_eq!(said, "");
+    let computed =
+        "perilune build: main.lua:1: the name of this module is computed; --include adds modules\n";
+    assert_eq!(said, computed);
     let output = Limited::run(&mut project.app(&[]));
     assert!(text(&output.stdout).contains("no module 'm' in the executable"), "{}", text(&output.stdout));
 }
@@ -300,4 +302,28 @@ fn what_runs_ask_for_is_put_in() {
         (bad.status.code(), text(&bad.stderr).as_str()),
         (Some(1), "perilune build: --trace: a ' in <'csv> is not closed\n")
     );
+}
+
+#[test]
+fn modules_that_a_program_can_do_without() {
+    let files = [
+        (
+            "main.lua",
+            "print(pcall(require, 'm'))\nprint((pcall(require, 'fast')), (pcall(require, 'none')))\n",
+        ),
+        ("m.lua", "return 'here'"),
+        ("fast.so", ""),
+    ];
+    let project = Project::new(&files);
+    let said = project.build(&["main.lua"]);
+    assert!(said.contains("perilune build: main.lua:2: module 'fast' is a C module ("), "{said}");
+    assert!(said.contains("perilune build: main.lua:2: module 'none' is not found in "), "{said}");
+    assert_eq!(said.matches("; it is left out, as the program asks for it by pcall\n").count(), 2, "{said}");
+    project.prints(&[], "true\there\t./m.lua\nfalse\tfalse\n");
+    // Who insists elsewhere stops the build.
+    fs::write(project.0.join("m.lua"), "return require 'none'").unwrap();
+    let output = project.perilune(&["build", "--list", "main.lua"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("m.lua:1: module 'none' is not found in "), "{said}");
 }

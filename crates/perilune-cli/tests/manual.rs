@@ -148,9 +148,8 @@ fn slips_get_the_nearest_names() {
     assert_eq!(place.fails(&["bench", "--rusn", "3", "main.lua"]), (bench.to_owned() + &tells("bench"), 2));
     let trace = "perilune trace: there is no 'recrod' (did you mean 'record'?)\n";
     assert_eq!(place.fails(&["trace", "recrod"]), (trace.to_owned() + &tells("trace"), 2));
-    let missing = |file: &str, near: &str| {
-        format!("{file}: No such file or directory (os error 2) (did you mean '{near}'?)\n")
-    };
+    let missing =
+        |file: &str, near: &str| format!("{file}: No such file or directory (did you mean '{near}'?)\n");
     let (code, build) = (1, ["build", "-o", "app", "mian.lua"]);
     assert_eq!(place.fails(&build), ("perilune build: ".to_owned() + &missing("mian.lua", "main.lua"), code));
     let test = "perilune test: ".to_owned() + &missing("sevrer.lua", "server.lua");

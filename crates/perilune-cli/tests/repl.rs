@@ -268,7 +268,7 @@ fn commands_of_the_session() {
     shows(&mut pty, ".load part.lua", "");
     shows(&mut pty, "next_x(), x", "42\t42");
     shows(&mut pty, ".load bad.lua", "bad.lua:2: unexpected symbol near '='");
-    shows(&mut pty, ".load none.lua", "none.lua: No such file or directory (os error 2)");
+    shows(&mut pty, ".load none.lua", "none.lua: No such file or directory");
     let timed = pty.line(".time 1 + 1");
     assert!(timed.starts_with("2\n-- ") && timed.ends_with(" ms\n"), "{timed}");
     shows(&mut pty, ".tiem 1", "there is no .tiem (did you mean '.time'?); .help lists all");
@@ -363,4 +363,74 @@ fn in_a_pipe_it_is_lua() {
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.ends_with("> > nil\n> text\n> \n"), "{text}");
+}
+
+/// Timers go on while somebody types, and what they print appears above the prompt, which is drawn anew with what has been typed.
+#[test]
+fn timers_print_above_the_prompt() {
+    let place = Place::new();
+    let mut pty = place.perilune();
+    pty.line("pl = require 'perilune'");
+    pty.line(
+        "t = pl.every(0.05, function(n) io.write('tick', n) io.stderr:write('tock\\n') io.write('\\n') end)",
+    );
+    pty.write("1 + 4");
+    for _ in 0..3 {
+        pty.wait("tock\r\n");
+        pty.wait("tick");
+        pty.wait("> 1 + 4");
+    }
+    pty.write("1\r");
+    pty.wait("42\r\n");
+    pty.wait(pty::PROMPT);
+    pty.line("t:cancel()");
+    pty.write("\x04");
+    assert_eq!(pty.end(), Some(0));
+    assert_eq!(pty.seen.matches("tick2\r\n").count(), 1, "{:?}", pty.seen);
+}
+
+#[test]
+fn failures_are_reported_above_the_prompt() {
+    let place = Place::new();
+    let mut pty = place.perilune();
+    pty.line("pl = require 'perilune'");
+    // The task may fail before the prompt is there or after.
+    let said = pty.line("do pl.pool.new {workers = 1}:async(function() error('oops', 0) end) end");
+    if !said.contains("a task failed and nobody waited for it: oops") {
+        pty.wait("a task failed and nobody waited for it: oops");
+        pty.wait("in function <stdin:1>\r\n");
+    }
+    shows(&mut pty, "1 + 1", "2");
+}
+
+/// The terminal is raw while the editor reads, and is what it was when a timer ends the process.
+#[test]
+fn a_timer_may_end_the_session() {
+    let place = Place::new();
+    let script = "pl = require 'perilune' pl.after(0.5, function() print('going') os.exit(3) end)\r";
+    let line = format!(
+        "stty -a > before; {} ; echo \"[$?]\"; stty -a | cmp - before && echo same",
+        env!("CARGO_BIN_EXE_perilune")
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", &line]).current_dir(&place.0).env("TERM", "xterm").env("HOME", place.0.path());
+    command.env("XDG_STATE_HOME", place.0.join("state")).env_remove("LUA_INIT").env_remove("LUA_PATH");
+    let mut pty = Pty::spawn(&mut command);
+    pty.wait(pty::PROMPT);
+    pty.write(script);
+    pty.wait("going\r\n");
+    pty.wait("[3]");
+    pty.wait("same");
+}
+
+/// Names are known to the thread that runs the program: Tab asks it, also while a fiber waits there.
+#[test]
+fn completion_beside_fibers() {
+    let place = Place::new();
+    let mut pty = place.perilune();
+    pty.line("pl = require 'perilune' f = pl.fiber(function() pl.sleep(100) end) quaint = 1");
+    pty.write("quai\t");
+    pty.wait("quaint");
+    pty.write(" + 1\r");
+    pty.wait("2\r\n");
 }

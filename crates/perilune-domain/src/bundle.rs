@@ -71,7 +71,7 @@ pub(crate) static ASSET: Native = Native::leaf("asset", |vm| {
             used::tell(Use::Asset { name: &name, file: file.as_os_str().as_bytes() });
             match std::fs::read(file) {
                 Ok(contents) => return vm.ret_str(&contents),
-                Err(e) => format!("{shown}: {e}"),
+                Err(e) => format!("{shown}: {}", failure_text(&e)),
             }
         }
     };
@@ -79,6 +79,12 @@ pub(crate) static ASSET: Native = Native::leaf("asset", |vm| {
     vm.push_str(failure.as_bytes())?;
     Ok(2)
 });
+
+/// The system's words, without the number that the standard library adds.
+pub(crate) fn failure_text(e: &std::io::Error) -> String {
+    let text = e.to_string();
+    text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words).to_owned()
+}
 
 /// Finds modules that are part of the executable.
 static SEARCHER: Native = Native::leaf("searcher_bundle", |vm| {

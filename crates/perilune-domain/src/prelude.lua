@@ -241,14 +241,40 @@ function prelude.parallel_reduce(pool, lo, hi, init, f, combine, options, ...)
   return acc
 end
 
--- Waits for tasks; if one fails, the others are cancelled, and the error is raised when all have ended.
-local function gather(tasks)
+-- Of an error that a task brings: its message, if no function of the program was running, but one of this file: what the program's function had returned was at fault, or an element.
+local function fault_of_values(e)
+  if type(e) ~= "string" then return nil end
+  local message, trace = e:match("^(.-)\nin domain [^\n]*stack traceback:(.*)$")
+  for place in (trace or ""):gmatch("\n\t([^\n]*)") do
+    if not place:find("^%[C%]:") and not place:find("^perilune:") and not place:find("^%(...tail calls...%)") then return nil end
+  end
+  return message
+end
+
+-- Waits for tasks; if one fails, the others are cancelled, and the error is raised when all have ended. False: the time is over before.
+local function gather(tasks, deadline)
   local cancelled <close> = setmetatable(tasks, leftovers)
+  tasks.timeout = deadline and deadline - prelude.now()
   local results = table.pack(pcall(prelude.await_all, tasks))
-  if results[1] then return results end
+  -- Each of them returns a table.
+  if results[1] and (results[2] or #tasks == 0) then return results end
   for _, t in ipairs(tasks) do t:cancel() end
   for _, t in ipairs(tasks) do pcall(t.await, t) end
+  if results[1] then return false end
+  -- The position is that of the program's call.
+  local message = fault_of_values(results[2])
+  if message then error(message, 3) end
   error(results[2], 0)
+end
+
+local function deadline_of(options)
+  return options.timeout and prelude.now() + options.timeout
+end
+
+-- The table f(...), made here; false if the time is over before.
+local function made_within(deadline, f, ...)
+  if not deadline then return f(...) end
+  return prelude.timeout(math.max(0, deadline - prelude.now()), f, ...) or false
 end
 
 -- How many elements of n a task gets.
@@ -328,6 +354,8 @@ local function map_list(pool, list, n, keys, options, f, store)
       for _, t in ipairs(tasks) do t:cancel() end
       for _, t in ipairs(tasks) do pcall(t.await, t) end
       if found[1] then return false end
+      local message = options.into and fault_of_values(found[2])
+      if message then error("the function of 'map' has returned what option 'into' cannot hold: " .. message, 3) end
       error(found[2], 0)
     end
     local at, done, results = found[2], found[3], found[4]
@@ -361,7 +389,9 @@ function prelude.map(pool, list, f, options, ...)
   end
   local into = options.into
   if into then
-    if not prelude.array_like(into, 0) then error("bad argument #3 to 'map' (option 'into' must be an array)", 2) end
+    if not prelude.array_like(into, 0) then
+      error(("bad argument #3 to 'map' (option 'into' must be an array of pl.array, not %s)"):format(type(into)), 2)
+    end
     if keys then error("bad argument #3 to 'map' (option 'into' needs a list, and this has other keys)", 2) end
     if #into < n then
       error(("bad argument #3 to 'map' (option 'into' has %d elements of the %d that are needed)"):format(#into, n), 2)
@@ -405,22 +435,31 @@ local function shift_block(list, lo, hi, op, before)
   return results
 end
 
+local function scan_parts(parts, op)
+  local before = { parts.n > 1 and parts[2][#parts[2]] or nil }
+  for k = 3, parts.n - 1 do before[k - 1] = op(before[k - 2], parts[k][#parts[k]]) end
+  return before
+end
+
 -- The inclusive prefixes: r[i] = a[1] op a[2] op ... op a[i]. op must be associative. An array gives an
 -- array of its kind, anything else a list.
 function prelude.parallel_scan(pool, list, op, options, ...)
   check_list("parallel_scan", list)
   check_function("parallel_scan", 2, op)
-  options = check_options("parallel_scan", 3, options, "chunk")
+  options = check_options("parallel_scan", 3, options, "chunk", "timeout")
   op = prelude.crossed(bound_pair(op, ...))
   local n = #list
   local size = options.chunk or block_size(pool, n)
-  local parts = gather(blocks(pool, list, size, scan_block, op))
+  local deadline = deadline_of(options)
+  local parts = gather(blocks(pool, list, size, scan_block, op), deadline)
+  if not parts then return nil, "timeout" end
   -- What stands before each block, before there are tasks that fail as `op` may fail here.
-  local before = { parts.n > 1 and parts[2][#parts[2]] or nil }
-  for k = 3, parts.n - 1 do before[k - 1] = op(before[k - 2], parts[k][#parts[k]]) end
+  local before = made_within(deadline, scan_parts, parts, op)
+  if not before then return nil, "timeout" end
   local tasks = {}
   for k = 3, parts.n do tasks[k - 2] = pool:async(shift_block, parts[k], 1, #parts[k], op, before[k - 2]) end
-  local shifted = gather(tasks)
+  local shifted = gather(tasks, deadline)
+  if not shifted then return nil, "timeout" end
   local results = prelude.array_like(list, n) or {}
   for k = 2, parts.n do
     local part = k == 2 and parts[2] or shifted[k - 1]
@@ -486,31 +525,35 @@ local function all_plain(list, n)
   return true
 end
 
--- Makes one run of many: neighbours in tasks as long as there are more than two, the last two here.
-local function merge_runs(runs, async, here)
+-- Makes one run of many: neighbours in tasks as long as there are more than two, the last two here. False: the time is over before.
+local function merge_runs(runs, deadline, async, here)
   while #runs > 2 do
     local tasks = {}
     for k = 1, #runs - 1, 2 do tasks[#tasks + 1] = async(runs[k], runs[k + 1]) end
-    local merged = gather(tasks)
+    local merged = gather(tasks, deadline)
+    if not merged then return false end
     local rest = #runs % 2 == 1 and runs[#runs] or nil
     runs = table.move(merged, 2, merged.n, 1, {})
     runs[#runs + 1] = rest
   end
-  return #runs == 2 and here(runs[1], runs[2]) or runs[1] or {}
+  if #runs == 2 then return made_within(deadline, here, runs[1], runs[2]) end
+  return runs[1] or {}
 end
 
 -- Sorts in place, as table.sort does, but stably between blocks. Workers sort copies: of numbers and strings these are what comes
--- back; of anything else the order comes back, and the elements themselves are moved here.
-function prelude.sort(pool, list, lt)
+-- back; of anything else the order comes back, and the elements themselves are moved here. If the time is over before, nothing has been moved.
+function prelude.sort(pool, list, lt, options)
   check_list("sort", list)
   if lt ~= nil then check_function("sort", 2, lt) end
+  options = check_options("sort", 3, options, "timeout")
+  local deadline = deadline_of(options)
   lt = prelude.crossed(lt)
   local n = #list
   local size = math.max(1, -(-n // pool:workers()))
   local sorted
   if prelude.is_shared(list) or all_plain(list, n) then
-    local parts = gather(blocks(pool, list, size, sort_block, lt))
-    sorted = merge_runs(table.move(parts, 2, parts.n, 1, {}), function(a, b)
+    local parts = gather(blocks(pool, list, size, sort_block, lt), deadline)
+    sorted = parts and merge_runs(table.move(parts, 2, parts.n, 1, {}), deadline, function(a, b)
       return pool:async(merge, a, b, lt)
     end, function(a, b)
       return merge(a, b, lt)
@@ -521,13 +564,15 @@ function prelude.sort(pool, list, lt)
       local block = table.move(list, lo, math.min(lo + size - 1, n), 1, {})
       tasks[#tasks + 1] = pool:async(order_block, block, lo - 1, lt)
     end
-    local parts = gather(tasks)
-    local order = merge_runs(table.move(parts, 2, parts.n, 1, {}), function(a, b)
+    local parts = gather(tasks, deadline)
+    local order = parts and merge_runs(table.move(parts, 2, parts.n, 1, {}), deadline, function(a, b)
       return pool:async(merge, pick(list, a), pick(list, b), lt, a, b)
     end, function(a, b)
       return merge(pick(list, a), pick(list, b), lt, a, b)
     end)
-    sorted = pick(list, order)
+    sorted = order and pick(list, order)
   end
+  if not sorted then return nil, "timeout" end
   for i = 1, n do list[i] = sorted[i] end
+  return true
 end

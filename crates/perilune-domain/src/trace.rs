@@ -3,6 +3,7 @@
 //! Marks, spans, counters and logs cost one test while nothing is traced, so programs can leave them in. A session that the program begins writes to an event
 //! file of its choice (`perilune_trace::session`); tools read it while it is live or afterwards.
 
+use crate::bundle::failure_text;
 use crate::module::prelude;
 use crate::options;
 use perilune_trace::event::{Count, Name};
@@ -161,7 +162,7 @@ static START: Native = Native::leaf("start", |vm| {
     session.alloc_interval = number(vm, options, "alloc", 1, i64::MAX)?.unwrap_or(0) as u64;
     let path = file.to_text().replace("%p", &std::process::id().to_string());
     if let Err(e) = session::start(Path::new(OsStr::from_bytes(path.as_bytes())), &session) {
-        return Err(vm.error(format!("cannot trace to '{path}': {e}")));
+        return Err(vm.error(format!("cannot trace to '{path}': {}", failure_text(&e))));
     }
     vm.report_presence();
     Ok(0)
@@ -191,7 +192,7 @@ static SNAPSHOT: Native = Native::leaf("snapshot", |vm| {
     }
     match recording::snapshot(Path::new(OsStr::from_bytes(path.as_bytes()))) {
         Ok(()) => vm.ret(true),
-        Err(e) => Err(vm.error(format!("cannot write a snapshot to '{path}': {e}"))),
+        Err(e) => Err(vm.error(format!("cannot write a snapshot to '{path}': {}", failure_text(&e)))),
     }
 });
 
@@ -200,6 +201,8 @@ static HEAP: Native = Native::leaf("heap", |vm| {
     let path = vm.check_str(1)?.to_text().replace("%p", &std::process::id().to_string());
     match vm.write_heap_snapshot(Path::new(OsStr::from_bytes(path.as_bytes()))) {
         Ok(()) => Ok(0),
-        Err(e) => Err(vm.error(format!("cannot write a snapshot of the heap to '{path}': {e}"))),
+        Err(e) => {
+            Err(vm.error(format!("cannot write a snapshot of the heap to '{path}': {}", failure_text(&e))))
+        }
     }
 });

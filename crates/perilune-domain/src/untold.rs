@@ -186,7 +186,9 @@ impl Sweeps {
 
 /// Writes to standard error in one piece. There is nobody to tell that it cannot be written.
 pub(crate) fn say(text: &str) {
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    if !perilune_stdlib::io::takes_error(text.as_bytes()) {
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }
 }
 
 #[cfg(test)]

@@ -136,13 +136,16 @@ impl Vm {
         match self.at_position(native as u32, msg.as_ref()) {
             Some(text) => self.error_plain(text),
             None if native => self.error_plain(msg),
+            // An operation of the runtime's own library in a task of its own.
+            None if self.runs_own_source() => self.error_plain(msg),
             // An operation of stripped code, which has neither a source nor lines.
             None => self.error_plain([b"?:-1: ", msg.as_ref()].concat()),
         }
     }
 
     /// `text` with "chunk:line: " before it, of the function at `level` (0: the running one); `None` if that is no Lua function or its lines are not
-    /// known (`luaL_where`), or for a caller that is the runtime's own library, which programs do not know.
+    /// known (`luaL_where`), or for a caller that is the runtime's own library, which programs do not know. What an operation of that library is at fault for
+    /// is where the program has called it.
     pub fn at_position(&self, level: u32, text: &[u8]) -> Option<Vec<u8>> {
         // SAFETY: walks the frames of the running stack.
         let (proto, line) = unsafe {
@@ -161,10 +164,14 @@ impl Vm {
                 return None;
             }
             let proto = (*frame_closure(base)).inst().proto();
-            if level > 0 && *proto.source == *OWN_SOURCE {
-                return None;
+            if *proto.source == *OWN_SOURCE {
+                if level > 0 {
+                    return None;
+                }
+                self.program_position(base)?
+            } else {
+                (proto, names::current_line(base)?)
             }
-            (proto, names::current_line(base)?)
         };
         // A chunk's name, and a line with what is around it.
         let mut whole = Vec::with_capacity(59 + 13 + text.len());
@@ -174,6 +181,40 @@ impl Vm {
         whole.extend_from_slice(b": ");
         whole.extend_from_slice(text);
         Some(whole)
+    }
+
+    /// Is the running function, a Lua function, of the runtime's own library?
+    fn runs_own_source(&self) -> bool {
+        // SAFETY: base is a frame of the running stack, and of a closure.
+        unsafe {
+            (*self.lua.base.sub(CALL_GAP)).tag() == Tag::CLOSURE
+                && *(*frame_closure(self.lua.base)).inst().proto().source == *OWN_SOURCE
+        }
+    }
+
+    /// The nearest function of the program that has led to this frame of the running stack, and its line.
+    ///
+    /// # Safety
+    /// `base` is a frame of the running stack.
+    unsafe fn program_position(&self, mut base: *mut Value) -> Option<(&perilune_syntax::Proto, u32)> {
+        // SAFETY: walks the frames of the running stack.
+        unsafe {
+            loop {
+                let delta = (*frame(base)).delta;
+                if delta == 0 {
+                    return None;
+                }
+                base = base.sub(delta as usize);
+                let is_native = (*frame(base)).flags & F_NATIVE != 0;
+                if is_native || (*base.sub(CALL_GAP)).tag() != Tag::CLOSURE {
+                    continue;
+                }
+                let proto = (*frame_closure(base)).inst().proto();
+                if *proto.source != *OWN_SOURCE {
+                    return Some((proto, names::current_line(base)?));
+                }
+            }
+        }
     }
 
     /// The name that messages about an operation give the type of `v`: `__name` of its metatable if that is a string and `v` is one of

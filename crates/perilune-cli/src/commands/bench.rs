@@ -92,9 +92,14 @@ impl Options {
             manual::entry("bench").option(&name)?;
             match name.as_str() {
                 "--against" => o.against.push(parser.value()?),
-                "--runs" => o.runs = parser.value()?.parse::<u32>()?.max(1),
-                "--warmup" => o.warmup = parser.value()?.parse()?,
-                "--timeout" => o.timeout = Duration::from_secs(parser.value()?.parse()?),
+                "--runs" => {
+                    o.runs = number(&name, &parser.value()?)?;
+                    if o.runs == 0 {
+                        return Err("--runs: a round is needed at least".into());
+                    }
+                }
+                "--warmup" => o.warmup = number(&name, &parser.value()?)?,
+                "--timeout" => o.timeout = Duration::from_secs(number(&name, &parser.value()?)?.into()),
                 "--json" => o.json = true,
                 _ => unreachable!("{name} is in the table, and nobody reads it"),
             }
@@ -104,6 +109,11 @@ impl Options {
         }
         Ok(Some(o))
     }
+}
+
+fn number(option: &str, word: &OsString) -> Result<u32, lexopt::Error> {
+    let text = word.to_string_lossy();
+    text.parse().map_err(|_| format!("{option}: '{text}' is no number").into())
 }
 
 /// Carries out the subcommand.
@@ -117,7 +127,7 @@ pub fn run(words: &[Vec<u8>]) -> ExitCode {
     };
     let report = match measure(&options) {
         Ok(report) => report,
-        Err(e) => return senseless(&format!("{e}\n")),
+        Err(e) => return senseless(&format!("{}\n", crate::protected::in_words(&e))),
     };
     if options.json {
         print!("{}", report.json());

@@ -3,8 +3,8 @@
 //! Modules are found by reading, not by running: a call `require "name"` or `require("name")` with the name in the text, in
 //! the script and in what it finds, by LUA_PATH as the program would. A name that is computed is told with its line, and
 //! `--include` adds what it may be. A module that is not found, or is a C module, stops the build, since the program would
-//! stop there; `--without` says that it is known (a program may ask for modules by `pcall(require, "name")`, which is not
-//! looked for). With `--trace` a run of the program is watched, and what it asks for is put in too (`build/trace.rs`).
+//! stop there; `--without` says that it is known. What is asked for by `pcall(require, "name")` is put in if it is there, and
+//! told if it is not. With `--trace` a run of the program is watched, and what it asks for is put in too (`build/trace.rs`).
 
 mod modules;
 mod trace;
@@ -63,7 +63,9 @@ pub fn run(words: &[Vec<u8>]) -> ExitCode {
     match carry_out(Path::new(main), &options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
-            crate::protected::write_error(format!("perilune build: {e}\n").as_bytes());
+            crate::protected::write_error(
+                format!("perilune build: {}\n", crate::protected::in_words(&e)).as_bytes(),
+            );
             ExitCode::FAILURE
         }
     }
@@ -81,7 +83,7 @@ fn carry_out(main: &Path, options: &Options) -> Result<(), String> {
     for name in &options.include {
         modules.include(name)?;
     }
-    let Found { mut entries, computed, by_runs } = modules.finish()?;
+    let Found { mut entries, computed, absent, by_runs } = modules.finish()?;
     for name in by_runs {
         let file = used.modules.get(&name).map(|(file, _)| String::from_utf8_lossy(file)).unwrap_or_default();
         tell(&format!("a run required module '{name}' ({file})"));
@@ -102,6 +104,9 @@ fn carry_out(main: &Path, options: &Options) -> Result<(), String> {
     }
     tell_what_is_left_out(main, &used, &entries);
     let runs = if options.runs.is_empty() { "" } else { "what the runs required is put in, " };
+    for problem in &absent {
+        tell(&format!("{problem}; it is left out, as the program asks for it by pcall"));
+    }
     for place in &computed {
         tell(&format!("{place}: the name of this module is computed; {runs}--include adds modules"));
     }

@@ -120,7 +120,10 @@ pub fn read(
 ) -> Result<Request, ExitCode> {
     let entry = manual::entry(command);
     match parse(entry, words, own) {
-        Ok(Some(request)) => Ok(request),
+        Ok(Some(request)) => match request.missing_script() {
+            Some(message) => Err(entry.refuse(&message)),
+            None => Ok(request),
+        },
         Ok(None) => Err(manual::print(&entry.help())),
         Err(e) => Err(entry.refuse(&e.to_string())),
     }
@@ -177,8 +180,7 @@ fn parse(
             _ if own(name, &mut parser)? => {}
             "--attach" => attach = Some(pid(&parser.value()?)?),
             "--duration" => {
-                let text = parser.value()?;
-                request.duration = Some(read_duration(&text.to_string_lossy(), "s")?);
+                request.duration = Some(time(name, &parser.value()?)?);
             }
             "--events" => request.events = Some(categories(&parser.value()?)?),
             "--ring" => request.ring = Some(number(&parser.value()?, "--ring")?),
@@ -194,6 +196,9 @@ fn parse(
         (None, [file], None) => Source::File(file.clone()),
         (None, [old, new], None) if command == "heap" => Source::Files(old.clone(), new.clone()),
         (None, [], Some(words)) => Source::Script(words),
+        (None, [], None) if command == "fibers" => {
+            return Err("name a process that runs: --attach PID".into());
+        }
         (None, [], None) => return Err("name a script, or --attach PID, or a recording".into()),
         _ => return Err("only one of a script, --attach PID, and a recording".into()),
     };
@@ -215,6 +220,14 @@ fn is_data(path: &Path) -> bool {
     }
     let is_ours = ["PLTRA", "PLTRE", "PLHEA"].iter().any(|magic| head.starts_with(magic.as_bytes()));
     is_ours || head.contains(&0) && !head.starts_with(b"\x1b") && !head.starts_with(b"#")
+}
+
+/// An option's time, in seconds if no unit is said.
+///
+/// # Errors
+/// A message for people that names the option.
+pub fn time(option: &str, word: &OsStr) -> Result<Duration, lexopt::Error> {
+    read_duration(&word.to_string_lossy(), "s").map_err(|e| format!("{option}: {e}").into())
 }
 
 fn number(word: &OsStr, option: &str) -> Result<u32, lexopt::Error> {
@@ -267,6 +280,17 @@ impl Request {
             geometry: Geometry { ring_events: self.ring.unwrap_or(RING_EVENTS), ..Geometry::default() },
             ..Options::default()
         }
+    }
+
+    /// What is wrong if the script is not there: before anything is made or shown that would be about nothing.
+    fn missing_script(&self) -> Option<String> {
+        let Source::Script(words) = &self.source else { return None };
+        let script = Path::new(&words[0]);
+        // `fibers` takes no script, and says so.
+        if self.command == "fibers" || words[0].as_bytes().starts_with(b"-") || script.exists() {
+            return None;
+        }
+        Some(manual::cannot_open(script, &io::Error::from_raw_os_error(libc::ENOENT)))
     }
 
     /// Starts the script or attaches to the process.
@@ -386,7 +410,7 @@ pub fn finish(command: &str, result: io::Result<u8>) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(e) => {
-            eprintln!("perilune {command}: {e}");
+            eprintln!("perilune {command}: {}", crate::protected::in_words(&e.to_string()));
             ExitCode::FAILURE
         }
     }

@@ -145,6 +145,7 @@ pub fn run(words: &[Vec<u8>]) -> ExitCode {
     match carry_out(options) {
         Ok(code) => code,
         Err(e) => {
+            let e = crate::protected::in_words(&e.to_string());
             crate::protected::write_error(format!("perilune test: {e}\n").as_bytes());
             ExitCode::from(2)
         }
@@ -172,7 +173,10 @@ fn options(read: manual::Words) -> Result<Options, String> {
                 let jobs = text.parse().ok().filter(|n| *n > 0);
                 options.jobs = jobs.ok_or_else(|| format!("--jobs: '{text}' is no number from 1 on"))?;
             }
-            "--timeout" => options.timeout = super::observe::read_duration(&text, "s")?,
+            "--timeout" => {
+                options.timeout =
+                    super::observe::read_duration(&text, "s").map_err(|e| format!("--timeout: {e}"))?
+            }
             "--format" => options.format = text,
             "--output" => options.output = argument.map(PathBuf::from),
             "--fail-fast" => options.fail_fast = true,

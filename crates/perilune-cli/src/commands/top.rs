@@ -35,7 +35,7 @@ pub fn run(words: &[Vec<u8>]) -> ExitCode {
         use lexopt::ValueExt;
         match name {
             "--interval" => {
-                let interval = parser.value()?.parse_with(|text| observe::read_duration(text, "s"))?;
+                let interval = observe::time("--interval", &parser.value()?)?;
                 own.interval = interval.max(Duration::from_millis(20));
             }
             "-n" => own.times = parser.value()?.parse::<u64>()?.max(1),

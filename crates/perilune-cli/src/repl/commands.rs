@@ -81,13 +81,17 @@ impl Repl {
                         Err(message) => protected::report(message),
                     }
                 }
-                Err(e) => protected::write_message(format!("{rest}: {e}").as_bytes()),
+                Err(e) => protected::write_message(
+                    format!("{rest}: {}", protected::in_words(&e.to_string())).as_bytes(),
+                ),
             },
             ".save" => {
                 let mut text = self.inputs.join(&b'\n');
                 text.push(b'\n');
                 if let Err(e) = std::fs::write(rest, text) {
-                    protected::write_message(format!("{rest}: {e}").as_bytes());
+                    protected::write_message(
+                        format!("{rest}: {}", protected::in_words(&e.to_string())).as_bytes(),
+                    );
                 }
             }
             _ => {

@@ -282,7 +282,7 @@ static CAS: Native = Native::leaf("cas", |vm| {
 /// `a:update(f)`: replaces the value `v` by `f(v)` and returns that. `f` is called again if the value has changed meanwhile.
 static UPDATE: Native = Native::reentrant("update", |vm| {
     let a: Arc<Atomic> = vm.check_shared_arc(1, &ATOMIC)?;
-    let f = vm.arg(2);
+    let f = super::check_changer(vm, 2)?;
     loop {
         let began = if on(Category::Contention) { clock::monotonic_ns() } else { 0 };
         let old = a.load();

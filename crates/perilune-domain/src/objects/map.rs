@@ -643,7 +643,7 @@ static CAS: Native = Native::leaf("cas", |vm| {
 static UPDATE: Native = Native::reentrant("update", |vm| {
     let m: Arc<Map> = vm.check_shared_arc(1, &MAP)?;
     let k = key(vm, 2)?;
-    let f = vm.arg(3);
+    let f = super::check_changer(vm, 3)?;
     loop {
         let before = m.get(&k);
         m.orders.enter(vm, Some(&k));

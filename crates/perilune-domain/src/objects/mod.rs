@@ -112,6 +112,19 @@ pub(crate) fn quoted(names: &[impl AsRef<str>]) -> String {
     names.join(", ")
 }
 
+/// Argument `n`, which replaces a value by what it returns.
+///
+/// # Errors
+/// It cannot be called.
+pub(crate) fn check_changer(vm: &mut Vm, n: u32) -> LuaResult<Value> {
+    let f = vm.arg(n);
+    if f.is_function() || !vm.metafield(f, "__call")?.is_nil() {
+        return Ok(f);
+    }
+    let got = if vm.nargs() < n { "no value" } else { f.type_name() };
+    Err(vm.arg_error(n, &format!("function expected, got {got}")))
+}
+
 /// An object has just been made: events call it by the place.
 pub(crate) fn report_made(vm: &Vm, identity: &Identity) {
     if on(Category::Contention)

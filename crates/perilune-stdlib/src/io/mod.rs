@@ -10,12 +10,14 @@
 //! | `park.rs` | reading, writing and closing without a thread while others use the domain |
 //! | `separators.rs` | where lines end |
 //! | `input.rs` | files that others take apart |
+//! | `diversion.rs` | what is written to a terminal while somebody types there |
 //! | `handle.rs` | file handles: the userdata with metatable "FILE*" and their methods |
 //!
 //! Functions that use the default files are closures over one table, which has the default input at index 1
 //! and the default output at index 2.
 
 mod closable;
+mod diversion;
 mod handle;
 mod input;
 mod lines;
@@ -28,6 +30,7 @@ mod standard;
 mod stream;
 mod sync;
 
+pub use diversion::{divert, set_diversion, takes_error};
 pub use input::Input;
 pub(crate) use open::temporary_file;
 pub use open::{open_for_reading, read_standard_input, read_whole};

@@ -13,7 +13,7 @@
 //! When a module is referred to, the number of stores that have been noticed (of a library's table, a sum over its fields) tells whether anything has changed. If so, the fields that differ are looked for: they
 //! go along if they could cross (and the receiver's module gets them), else the refusal names them.
 //!
-//! What this does not see: what a module keeps in local variables, which is each domain's own by design, and changes of fields of the library's tables beyond the first [`MAX_FIELDS`].
+//! What this does not see: what a module keeps in local variables, which is each domain's own by design.
 //! Fields of `package` and
 //! `_G` are not compared: the former belong to the domain, the latter have rules of their own (`snapshot.rs`).
 //!
@@ -263,10 +263,10 @@ pub(super) fn fingerprint(t: Gc<Table>) -> u64 {
         // SAFETY: a table has a slot for each field of its shape.
         sum = sum.wrapping_add(mix(slot as u64, unsafe { *t.slots.add(slot as usize) }));
     }
-    for node in t.node_slice().iter().take(MAX_FIELDS).filter(|n| n.is_live()) {
+    for node in t.node_slice().iter().filter(|n| n.is_live()) {
         sum = sum.wrapping_add(mix(node.key().payload(), node.value()));
     }
-    for at in 0..t.extent().min(MAX_FIELDS) {
+    for at in 0..t.extent() {
         // SAFETY: within `extent`.
         sum = sum.wrapping_add(mix(at as u64, unsafe { t.element(at) }));
     }
@@ -587,7 +587,7 @@ impl Vm {
 
     fn standard_changes(&mut self, t: Gc<Table>, standard: &'static StandardModule) -> Vec<Change> {
         let mut changes = Vec::new();
-        fields(self, t, |_, key, v| {
+        all_fields(self, t, |key, v| {
             let Some(name) = key.as_string() else {
                 changes.push(Change { field: key_text(key), what: What::Odd });
                 return;

@@ -193,7 +193,7 @@ impl Vm {
         let text = |n| tables.field(self, n).as_string().map(|s| Arc::from(s.bytes()));
         let (path, cpath) = (text(0), text(1));
         let mut entries = Vec::new();
-        super::modules::fields(self, tables.preload, |_, key, v| entries.push((key, v)));
+        super::modules::all_fields(self, tables.preload, |key, v| entries.push((key, v)));
         let mut kept: Vec<Value> = entries.iter().map(|e| e.1).collect();
         kept.extend([tables.field(self, 0), tables.field(self, 1)]);
         let mut preload = Vec::new();

@@ -18,6 +18,8 @@ pub struct Found {
     pub entries: Vec<Entry>,
     /// Places where names of modules are computed.
     pub computed: Vec<String>,
+    /// Modules that are not there, and that the program may do without: what is wrong with each.
+    pub absent: Vec<String>,
     /// Modules that are there because a run required them.
     pub by_runs: Vec<String>,
 }
@@ -36,6 +38,7 @@ pub struct Modules {
     /// Texts in which to look for more.
     waiting: VecDeque<usize>,
     computed: Vec<String>,
+    absent: Vec<String>,
     problems: Vec<String>,
 }
 
@@ -57,6 +60,7 @@ impl Modules {
             known: BTreeMap::new(),
             waiting: VecDeque::new(),
             computed: Vec::new(),
+            absent: Vec::new(),
             problems: Vec::new(),
         })
     }
@@ -74,7 +78,7 @@ impl Modules {
     /// # Errors
     /// It is not found, or cannot be read.
     pub fn include(&mut self, name: &str) -> Result<(), String> {
-        self.module(name, "--include")?;
+        self.module(name, "--include", false)?;
         Ok(())
     }
 
@@ -96,10 +100,15 @@ impl Modules {
             };
             let Some(name) = self.traced.keys().find(is_new).cloned() else { break };
             by_runs.push(name.clone());
-            self.module(&name, "--trace")?;
+            self.module(&name, "--trace", false)?;
         }
         if self.problems.is_empty() {
-            return Ok(Found { entries: self.entries, computed: self.computed, by_runs });
+            return Ok(Found {
+                entries: self.entries,
+                computed: self.computed,
+                absent: self.absent,
+                by_runs,
+            });
         }
         self.problems.push("(--without NAME leaves a module out)".to_owned());
         Err(self.problems.join("\nperilune build: "))
@@ -131,29 +140,30 @@ impl Modules {
         let file = String::from_utf8_lossy(&entry.file).into_owned();
         let tree = perilune_syntax::parse(&entry.contents, &[b"@", &entry.file[..]].concat())
             .map_err(|e| String::from_utf8_lossy(&e.message).into_owned())?;
-        for (name, line) in required(&tree) {
+        for Required { name, line, may_be_absent } in required(&tree) {
             let place = format!("{file}:{line}");
             match name {
-                Some(name) => self.module(&String::from_utf8_lossy(&name), &place)?,
+                Some(name) => self.module(&String::from_utf8_lossy(&name), &place, may_be_absent)?,
                 None => self.computed.push(place),
             }
         }
         Ok(())
     }
 
-    /// A module that `place` asks for. That it is missing is a problem to be told with the others.
-    fn module(&mut self, name: &str, place: &str) -> Result<(), String> {
-        let is_known = self.known.insert(name.to_owned(), ()).is_some();
-        if is_known || self.own.contains(name) || self.without.iter().any(|w| w == name) {
+    /// A module that `place` asks for. That it is missing is a problem to be told with the others, unless the program may do without.
+    fn module(&mut self, name: &str, place: &str, may_be_absent: bool) -> Result<(), String> {
+        if self.known.contains_key(name) || self.own.contains(name) || self.without.iter().any(|w| w == name)
+        {
             return Ok(());
         }
+        self.known.insert(name.to_owned(), ());
         if let Some((file, path)) = self.traced.get(name).cloned() {
             return self.add(Kind::Module, name, &file, &path);
         }
         if let Some(file) = find(name, &self.paths.path) {
             return self.add(Kind::Module, name, file.as_os_str().as_bytes(), &file);
         }
-        self.problems.push(match find(name, &self.paths.cpath) {
+        let problem = match find(name, &self.paths.cpath) {
             Some(file) => format!(
                 "{place}: module '{name}' is a C module ({}), which cannot be part of an executable",
                 file.display()
@@ -162,7 +172,14 @@ impl Modules {
                 "{place}: module '{name}' is not found in {}",
                 String::from_utf8_lossy(&self.paths.path)
             ),
-        });
+        };
+        if may_be_absent {
+            // Another place may insist.
+            self.known.remove(name);
+            self.absent.push(problem);
+        } else {
+            self.problems.push(problem);
+        }
         Ok(())
     }
 }
@@ -193,23 +210,42 @@ fn list_modules(vm: &mut Vm, runtime: &Arc<Runtime>, names: &mut BTreeSet<String
     Ok(())
 }
 
-/// The names that are given to calls of the global `require`, with their lines; `None`: the name is computed.
-fn required(tree: &Chunk) -> Vec<(Option<Vec<u8>>, u32)> {
+/// What a call asks for.
+struct Required {
+    /// `None`: it is computed.
+    name: Option<Vec<u8>>,
+    line: u32,
+    /// It is asked for by `pcall`.
+    may_be_absent: bool,
+}
+
+/// What is asked for by `require(name)` and `pcall(require, name)`, where both are the global functions.
+fn required(tree: &Chunk) -> Vec<Required> {
+    let is_global = |expr: &Expr, wanted: &[u8]| match expr {
+        Expr::Global { name, .. } => *tree.strings[name.index()] == *wanted,
+        _ => false,
+    };
     let mut found = Vec::new();
     for (n, expr) in tree.exprs.iter().enumerate() {
         let Expr::Call { func, args } = expr else { continue };
-        let Expr::Global { name, .. } = tree.exprs[func.index()] else { continue };
-        if *tree.strings[name.index()] != *b"require" {
-            continue;
-        }
-        let name = match tree.list(*args) {
+        let func = &tree.exprs[func.index()];
+        let (args, may_be_absent) = match tree.list(*args) {
+            args if is_global(func, b"require") => (args, false),
+            [called, args @ ..]
+                if is_global(func, b"pcall") && is_global(&tree.exprs[called.index()], b"require") =>
+            {
+                (args, true)
+            }
+            _ => continue,
+        };
+        let name = match args {
             [arg] => match tree.exprs[arg.index()] {
                 Expr::String(text) => Some(tree.strings[text.index()].to_vec()),
                 _ => None,
             },
             _ => None,
         };
-        found.push((name, tree.lines[n]));
+        found.push(Required { name, line: tree.lines[n], may_be_absent });
     }
     found
 }

@@ -301,6 +301,7 @@ pub fn cannot_open(path: &Path, e: &std::io::Error) -> String {
         std::io::ErrorKind::NotFound => crate::options::near_files(path),
         _ => Vec::new(),
     };
+    let e = crate::protected::in_words(&e.to_string());
     format!("{}: {e}{}", path.display(), did_you_mean(&near))
 }
 

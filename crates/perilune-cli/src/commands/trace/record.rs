@@ -39,9 +39,12 @@ fn read(command: &'static str, words: &[Vec<u8>]) -> Result<(Request, Own), Exit
         match name {
             "--cpu" => own.cpu_hz = parser.value()?.parse()?,
             "--alloc" => own.alloc_interval = parser.value()?.parse()?,
-            "--snapshot-when" if flight => own.triggers.push(parser.value()?.parse_with(Trigger::parse)?),
+            "--snapshot-when" if flight => {
+                let text = parser.value()?.to_string_lossy().into_owned();
+                own.triggers.push(Trigger::parse(&text).map_err(|e| format!("--snapshot-when: {e}"))?);
+            }
             "--keep" if flight => {
-                own.keep = parser.value()?.parse_with(|text| observe::read_duration(text, "s"))?;
+                own.keep = observe::time("--keep", &parser.value()?)?;
             }
             "--snapshots" if flight => own.snapshots = parser.value()?.parse::<u32>()?.max(1),
             "--no-open" if !flight => own.show.open = false,

@@ -1,0 +1,42 @@
+-- Errors that no function of the program raises, but the library for what such a function has returned or what a list holds: they
+-- name the program's call, and no line of the library's own.
+local pl = require "perilune"
+local pool <close> = pl.pool.new { workers = 2 }
+
+local function shown(f)
+  local ok, message = pcall(f)
+  print(ok, message)
+  assert(not ok and not message:find("perilune:", 1, true))
+end
+
+shown(function() pool:map({ 1, 2 }, function() return "x" end, { into = pl.array("f64", 2) }) end)
+shown(function() pool:map({ 1, 2 }, function() return 1 end, { into = {} }) end)
+shown(function() pool:sort { 1, "x", {} } end)
+shown(function()
+  local t = {}
+  for i = 1, 500 do t[i] = i % 7 end
+  pool:sort(t, function() return true end)
+end)
+shown(function() pl.map():update "k" end)
+shown(function() pl.atomic():update(5) end)
+-- A table that can be called is as good as a function.
+print(pl.atomic(4):update(setmetatable({}, { __call = function(_, v) return v + 1 end })))
+
+-- What the program's functions raise keeps its own position and traceback.
+local function first_line(f)
+  local _, message = pcall(f)
+  print(message:match "^[^\n]*", message:find "stack traceback" ~= nil)
+end
+first_line(function() pool:map({ 1, 2 }, function(v) error("mine " .. v) end, { into = pl.array("f64", 1 + 1), chunk = 2 }) end)
+first_line(function() pool:sort({ 3, 1, 2 }, function() error "order" end) end)
+first_line(function() pool:parallel_scan({ 1, 2, 3 }, function() error "op" end) end)
+
+-- Time that is over.
+local never = pl.channel.new()
+print(pool:parallel_scan({ 1, 2, 3 }, function() return never:recv() end, { timeout = 0.01 }))
+local list = { 3, 1, 2 }
+print(pool:sort(list, function() return never:recv() end, { timeout = 0.01 }))
+print(table.concat(list, " "))
+print(pool:sort(list, nil, { timeout = 1000 }), table.concat(list, " "))
+print(pool:sort({}, nil, { timeout = 1000 }), pool:parallel_scan({}, math.max, { timeout = 1000 })[1])
+print(pcall(pool.sort, pool, list, nil, { timout = 1 }))
