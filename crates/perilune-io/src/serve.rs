@@ -24,6 +24,7 @@
 use crate::keep::KEEP;
 use crate::listener::LISTENER;
 use crate::options;
+use crate::surplus::{self, Limit};
 use perilune_domain::outside;
 use perilune_vm::{Gc, LuaResult, Native, Table, Type, Value, Vm};
 
@@ -73,6 +74,9 @@ fn checked(vm: &mut Vm) -> LuaResult<Gc<Table>> {
         if !value.is_nil() {
             grace = match value.as_number() {
                 Some(seconds) if seconds >= 0.0 => seconds,
+                Some(seconds) if seconds.is_nan() => {
+                    return Err(vm.error("option 'grace' must be a number of seconds, not nan"));
+                }
                 _ => return Err(vm.error("option 'grace' must be a number of seconds")),
             };
         }
@@ -92,7 +96,7 @@ fn checked(vm: &mut Vm) -> LuaResult<Gc<Table>> {
 pub static SERVE: Native = Native::reentrant("serve", |vm| {
     let source = vm.arg(1);
     if source.as_table().is_none() {
-        vm.check_shared_arc::<crate::listener::Listener>(1, &LISTENER)?;
+        surplus::this::<crate::listener::Listener>(vm, &LISTENER, 3, Limit::Own)?;
     }
     vm.check_type(2, Type::Function)?;
     let (handler, control) = (vm.arg(2), vm.arg(4));
