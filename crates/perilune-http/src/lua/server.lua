@@ -434,6 +434,12 @@ end
 
 -- Listeners ------------------------------------------------------------------------------------------------------------------------
 
+local function check_grace(grace)
+  if type(grace) == "number" and grace == grace then return end
+  local got = grace ~= grace and "nan" or type(grace)
+  error("bad argument #1 to 'close' (number of seconds expected, got " .. got .. ")", 3)
+end
+
 local Listener = { __name = "http.listener" }
 Listener.__index = Listener
 
@@ -455,7 +461,7 @@ function Listener:wait() return self._fiber:await() end
 -- Accepts no more, closes what is idle, lets what is going on end, for so many seconds. True: all of it has ended by itself.
 function Listener:close(grace)
   if grace == nil then grace = 10 end
-  if type(grace) ~= "number" then error("bad argument #1 to 'close' (number of seconds expected, got " .. type(grace) .. ")", 2) end
+  check_grace(grace)
   begin_closing(self)
   if self._fiber:status() == "pending" then
     if grace > 0 and self._fiber:await(grace) then return true end
@@ -493,7 +499,7 @@ end
 
 function Crew:close(grace)
   if grace == nil then grace = 10 end
-  if type(grace) ~= "number" then error("bad argument #1 to 'close' (number of seconds expected, got " .. type(grace) .. ")", 2) end
+  check_grace(grace)
   if not self._closing then
     self._closing, self._crew.grace = true, grace
     core.spread().rest(self._crew, self._listener)
@@ -683,7 +689,9 @@ function Server:run(address, options, ready)
   if type(options) == "table" then
     for name, value in pairs(options) do
       if name == "grace" then
-        if type(value) ~= "number" or value ~= value or value < 0 then error("option 'grace' must be a number of seconds", 2) end
+        if type(value) ~= "number" or value ~= value or value < 0 then
+          error("option 'grace' must be a number of seconds" .. (value ~= value and ", not nan" or ""), 2)
+        end
         grace = value
       elseif name == "drain" then
         if type(value) ~= "boolean" then error("option 'drain' must be true or false", 2) end
