@@ -21,6 +21,7 @@
 //!
 //! Limits are divided: each domain of n has room for one n-th of `max`, rounded up.
 
+use crate::doing::DOES;
 use crate::keep::KEEP;
 use crate::listener::LISTENER;
 use crate::options;
@@ -46,7 +47,7 @@ fn serving(vm: &mut Vm) -> LuaResult<Gc<Table>> {
     static SOURCE: outside::Source = outside::Source::new(include_bytes!("serve.lua"));
     let serving = vm.new_table(0, 3)?;
     vm.push(serving.into());
-    SOURCE.run(vm, &[serving.into(), Value::native(&SERVE), Value::native(&KEEP)])?;
+    SOURCE.run(vm, &[serving.into(), Value::native(&SERVE), Value::native(&KEEP), Value::native(&DOES)])?;
     let registry = vm.registry();
     vm.set_field(registry, SERVING, serving.into())?;
     Ok(serving)

@@ -7,6 +7,7 @@ use super::{Scope, domain, metatable, scope_of};
 use crate::domain::{Domain, Finishes, running_fiber};
 use crate::module::error_text;
 use crate::outcome::{End, Failure, Outcome};
+use crate::outside::Doing;
 use crate::races;
 use crate::sched::{Reason, Waiter};
 use crate::select::Selectable;
@@ -46,6 +47,8 @@ pub(crate) enum Place {
     Named(String),
     /// The body of this.
     Body(Cow<'static, str>),
+    /// It works for a module, which says what it does.
+    Module(Doing),
 }
 
 /// A fiber that a program has started.
@@ -139,6 +142,30 @@ impl Fiber {
             Place::Named(name) => format!("fiber '{name}'"),
             Place::Unnamed => format!("fiber {}", self.id() as u32),
             Place::Body(whose) => whose.clone().into_owned(),
+            Place::Module(doing) => doing.describe(),
+        }
+    }
+
+    /// It does this, unless the program has given it a name.
+    pub fn does(&self, doing: Doing) {
+        let mut place = self.place.lock();
+        if !matches!(*place, Place::Named(_)) {
+            *place = Place::Module(doing);
+        }
+    }
+
+    /// It has ended: what it did that with is not held any longer.
+    fn is_done_with(&self) {
+        if let Place::Module(doing) = &mut *self.place.lock() {
+            doing.with = None;
+        }
+    }
+
+    /// What it does for a module, in few words.
+    pub fn doing(&self) -> Option<&'static str> {
+        match &*self.place.lock() {
+            Place::Module(doing) => Some(doing.what),
+            _ => None,
         }
     }
 
@@ -298,6 +325,7 @@ fn ended(fiber: &Arc<Fiber>, domain: &Arc<Domain>, vm: &mut Vm, end: FiberEnd) {
         }
     }
     domain.unlabel(id);
+    fiber.is_done_with();
     fiber.outcome.complete(end, domain.runtime());
 }
 
