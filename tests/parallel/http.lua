@@ -50,7 +50,7 @@ pl.scope(function()
   for _, bad in ipairs {
     function() srv:get("x", print) end, function() srv:get("/x", print) end, function() srv:get("/:a/:a", print) end, function() srv:get("/*a/b", print) end,
     function() srv:get("/:", print) end, function() srv:get("/z") end, function() srv:get("/z", print, { limit = 1 }) end, function() http.server { body_limits = 1 } end,
-    function() http.server { body_limit = 0 } end, function() http.server { idle_timeout = "x" } end, function() srv:use(1) end, function() srv:listen(1) end, function() srv:listen("127.0.0.1", 0, { tsl = 1 }) end, function() srv:listen("127.0.0.1:0", { domain = 2 }) end, function() srv:listen("127.0.0.1", 65536) end,
+    function() http.server { body_limit = 0 } end, function() http.server { idle_timeout = "x" } end, function() http.server { idle_timeout = 0 / 0 } end, function() srv:listen("127.0.0.1:0"):close(0 / 0) end, function() srv:use(1) end, function() srv:listen(1) end, function() srv:listen("127.0.0.1", 0, { tsl = 1 }) end, function() srv:listen("127.0.0.1:0", { domain = 2 }) end, function() srv:listen("127.0.0.1", 65536) end,
     function() http.get(1) end, function() http.get("http://x", 1) end, function() http.get("ftp://x") end, function() http.request { method = "GET" } end, function() http.get("http://x", { redirects = -1 }) end,
     function() http.get("http://x", { body = {} }) end, function() http.get("http://x", { body = "x", json = 1 }) end, function() http.get("http://x", { tiemout = 1 }) end,
     function() http.get(base, { headers = { x = "a\r\nb: c" } }) end, function() http.get(base, { headers = { ["content-length"] = "5" }, body = "x" }) end,

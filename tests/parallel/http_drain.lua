@@ -43,7 +43,7 @@ drains("late", "{ grace = 0.05 }", "/forever")
 drains("alone", "{ drain = false }", "/forever")
 
 -- Mistakes in its options.
-for _, options in ipairs { { grace = "long" }, { grace = -1 }, { drain = 1 }, { dran = true } } do
+for _, options in ipairs { { grace = "long" }, { grace = -1 }, { grace = 0 / 0 }, { drain = 1 }, { dran = true } } do
   print(pcall(http.server().run, http.server(), "127.0.0.1:0", options))
 end
 

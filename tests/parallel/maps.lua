@@ -18,6 +18,8 @@ refused(pl.map, { ttl = 0 })
 refused(pl.map, 5)
 refused(function() m:set("a", 1, { ttl = "x" }) end)
 refused(function() m:touch("a", -1) end)
+refused(function() m:touch("a", 0 / 0) end)
+refused(pl.map, { ttl = 0 / 0 })
 print(m:has "count", m:has "x", m:get "count")
 
 -- Views.

@@ -230,6 +230,7 @@ do
     function() b:read_until("") end,
     function() b:write({}) end,
     function() b:set{read_timeout = "x"} end,
+    function() b:set{read_timeout = 0 / 0} end,
     function() b:set{timeout = 1} end,
     function() b:set{nodelay = 1} end,
     function() b.read("x") end,

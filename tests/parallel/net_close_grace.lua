@@ -38,4 +38,5 @@ end
 local l = assert(net.listen "127.0.0.1:0")
 print(l:close(1), l:close(1), l:close())
 print(pcall(function() l:close(-1) end))
+print(pcall(function() l:close(0 / 0) end))
 print(pcall(function() l:close "soon" end))

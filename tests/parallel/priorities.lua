@@ -88,6 +88,8 @@ print(pool:parallel_find(1, 10, function(i) if i == 5 then never:recv() end end,
 print(pool:map({ 1, 2, 3 }, function(x) if x == 2 then never:recv() end return x end, { timeout = 0.05 }))
 print(table.concat(pool:map({ 1, 2, 3 }, function(x) return x * 2 end, { timeout = 60 }), " "))
 refused(function() pool:map({ 1 }, print, { timeout = "x" }) end)
+refused(function() pool:map({ 1 }, print, { timeout = 0 / 0 }) end)
+refused(function() pool:parallel_for(1, 2, print, { timeout = 0 / 0 }) end)
 refused(function() pool:parallel_for(1, 2, print, { timeout = "x" }) end)
 refused(function() pool:parallel_for(1, 2, function(i) if i == 1 then error "first" end end, { timeout = 30, chunk = 1 }) end)
 local gate = pl.channel.new()

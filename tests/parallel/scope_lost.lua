@@ -46,6 +46,30 @@ cancelled(function()
   hang()
 end)]])
 try("without a cancellation nothing is lost", [[print(pcall(function() local z <close> = failing "in close" error "first" end))]])
+local shielded = [[
+local go, fiber, inner = pl.channel.new()
+local function in_shield(f)
+  fiber = pl.fiber(function() pl.shield(function() begun:send(1) go:recv() f() end) end)
+  begun:recv()
+  fiber:cancel()
+end
+local function out() go:send(1) print(pcall(fiber.await, fiber)) end
+]]
+try("a shield whose caller is being cancelled", shielded .. [[in_shield(function() error("in the shield", 0) end) out()]])
+try("an error of a shield that is no text", shielded .. [[in_shield(function() error {} end) out()]])
+try("a fiber in such a shield", shielded .. [[in_shield(function() pl.fiber(function() error("in a fiber", 0) end):name "one" end) out()]])
+try("a fiber in such a shield that its function awaits", shielded .. [[in_shield(function() pl.fiber(function() error("in a fiber", 0) end):await() end) out()]])
+try("what a shield's function catches is not lost", shielded .. [[in_shield(function() print(pcall(error, "caught", 0)) end) out()]])
+try("a shield in a closing method", [[cancelled(function() local z <close> = closing(function() pl.shield(error, "once", 0) end) hang() end)]])
+try("an error in a shield that somebody else gets", shielded .. [[
+in_shield(function() inner = pl.fiber(function() begun:send(1) go:recv() error("for who awaits it", 0) end):name "inner" end)
+go:send(1)
+begun:recv()
+local other = pl.fiber(function() return pcall(inner.await, inner) end)
+pl.yield()
+out()
+print(other:await())]])
+try("a shield whose caller is not cancelled", [[print(pcall(pl.shield, error, "for its caller", 0))]])
 try("two that fail", [[
 local ch = pl.channel.new(2)
 print(pcall(pl.scope, function(s)

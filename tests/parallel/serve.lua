@@ -21,7 +21,7 @@ do
   print(failure(function() http.server { on_error = function() n = n + 1 end }:listen("127.0.0.1:0", { domains = 2 }) end))
   print(failure(function() http.server():route("PURGE", "/x", function() n = n + 1 end):listen("127.0.0.1:0", { domains = 2 }) end))
   local l = listen()
-  for _, options in ipairs { { domain = 2 }, { domains = 0 }, { grace = "x" }, { max = 0 }, { on_error = 1 } } do
+  for _, options in ipairs { { domain = 2 }, { domains = 0 }, { grace = "x" }, { grace = 0 / 0 }, { max = 0 }, { on_error = 1 } } do
     print(failure(l.serve, l, print, options))
   end
   print(failure(function() return http.server():listen("127.0.0.1:0", { domains = 1.5 }) end))

@@ -10,6 +10,8 @@ print(pl.timeout(2, function() return "outer goes on", pl.timeout(0.01, pl.sleep
 print(pl.timeout(0.01, function() return "inner", pl.timeout(100, pl.sleep, 100) end))
 print(select(2, pcall(pl.timeout, 100, function() error({}) end)) ~= nil)
 print(pcall(pl.timeout, 0 / 0, print))
+print(pcall(pl.timeout, -(0 / 0), print))
+print(pcall(pl.timeout, "1", print))
 print(pcall(pl.timeout, 1))
 
 -- what it has started is over with it, and pcall keeps nothing

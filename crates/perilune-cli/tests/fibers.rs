@@ -119,6 +119,51 @@ fn each_wait_says_what_it_is_for() {
 }
 
 #[test]
+fn fibers_of_modules_say_what_they_do_and_with_whom() {
+    let place = Place::new(
+        "local pl, http, net, rpc = require 'perilune', require 'perilune.http', require 'perilune.net', require 'perilune.rpc'
+         pl.scope(function(s)
+           local begun, peers = pl.channel.new(), {}
+           local l = assert(http.server():get('/', function() begun:send(1) pl.sleep(1e6) end):listen '127.0.0.1:0')
+           for n = 1, 2 do
+             local c = net.connect(l:endpoint())
+             c:write 'GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n'
+             c:flush()
+             begun:recv()
+             peers[n] = c
+           end
+           local r = net.listen '127.0.0.1:0'
+           rpc.serve(r, { f = function() begun:send(1) require 'perilune'.sleep(1e6) end })
+           local client = rpc.connect(r:endpoint())
+           s:daemon(function() client:call 'f' end)
+           begun:recv()
+           local n = net.listen '127.0.0.1:0'
+           s:daemon(function() n:serve(function(c) begun:send(1) c:read() end) end)
+           local c = net.connect(n:endpoint())
+           begun:recv()
+           print 'ready' io.stdout:flush()
+           io.read 'a'
+           s:cancel()
+         end)
+         os.exit(0)",
+    );
+    let (table, flat, json) = (place.list(&[]), place.list(&["--flat"]), place.list(&["--json"]));
+    for wanted in
+        ["2 x http connection, ", "http listener 127.0.0.1:", "rpc listener 127.0.0.1:", "rpc call "]
+    {
+        assert!(table.contains(wanted), "{wanted:?} is not in\n{table}");
+    }
+    for wanted in ["http idle timeouts ", "http connection 127.0.0.1:", "rpc connection 127.0.0.1:"] {
+        assert!(flat.contains(wanted), "{wanted:?} is not in\n{flat}");
+    }
+    assert!(flat.contains("  connection 127.0.0.1:") && flat.contains("  listener 127.0.0.1:"), "{flat}");
+    assert!(json.contains("\"name\": \"http connection 127.0.0.1:"), "{json}");
+    // No line of a module's own source, neither for what a fiber is nor for where it waits.
+    assert!(!table.contains("perilune:") && !flat.contains("perilune:"), "{table}\n{flat}");
+    place.finish();
+}
+
+#[test]
 fn ten_thousand_fibers_are_readable() {
     let place = Place::new(
         "local pl = require 'perilune'

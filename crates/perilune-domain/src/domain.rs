@@ -28,6 +28,7 @@ use crate::asking::{Asked, Part};
 use crate::listing;
 use crate::module::PRELUDE_NAME;
 use crate::outcome::Lack;
+use crate::outside::Doing;
 use crate::pool;
 use crate::runtime::{self, Runtime};
 use crate::sched::deferred::{Deferred, Later};
@@ -310,6 +311,29 @@ impl Domain {
     /// Reports call a fiber what this says.
     pub(crate) fn label(&self, id: u64, fiber: &Arc<Fiber>) {
         self.labels.lock().insert(id, Arc::clone(fiber));
+    }
+
+    /// A fiber works for a module, and does this.
+    pub(crate) fn does(&self, vm: &mut Vm, id: u64, doing: Doing) {
+        if on(Category::Life) {
+            let name = Name(names::string_often(doing.what.as_bytes()));
+            emit(event::FiberBegin { fiber: vm.fiber_ref(id), name });
+        }
+        if let Some(fiber) = self.labels.lock().get(&id) {
+            fiber.does(doing);
+        }
+    }
+
+    /// The number of what tools call a fiber: its function, or what it does for a module.
+    pub(crate) fn name_of_fiber(&self, vm: &mut Vm, id: u64, thread: Gc<Thread>) -> u32 {
+        let doing = self.labels.lock().get(&id).and_then(|fiber| fiber.doing());
+        match doing {
+            Some(what) => names::string_often(what.as_bytes()),
+            None => {
+                let function = vm.fiber_function(thread);
+                vm.function_number(function)
+            }
+        }
     }
 
     /// A fiber of no scope serves somebody: `what` is said of it if the program ends before it does.

@@ -50,6 +50,7 @@ impl Ages {
 /// A fiber as its domain's owner sees it.
 struct Entry {
     fiber: FiberRef,
+    id: Option<u64>,
     /// `None`: the code that is in no fiber.
     thread: Option<Gc<Thread>>,
     state: FiberState,
@@ -65,7 +66,8 @@ fn entries(domain: &Domain, vm: &mut Vm) -> Vec<Entry> {
         verb: seen.verb,
         kind: seen.kind,
         object: seen.object.clone(),
-        place: seen.place.clone().unwrap_or_default(),
+        // What the runtime has written in Lua itself is no place of the program's.
+        place: seen.place.clone().filter(|place| !place.starts_with("perilune:")).unwrap_or_default(),
         for_ns: ages.of(seen.since),
         left_ns: seen.left.map(|left| left.as_nanos() as u64),
     };
@@ -80,6 +82,7 @@ fn entries(domain: &Domain, vm: &mut Vm) -> Vec<Entry> {
         };
         entries.push(Entry {
             fiber: FiberRef::root(domain.id),
+            id: None,
             thread: None,
             state,
             label: String::new(),
@@ -97,6 +100,7 @@ fn entries(domain: &Domain, vm: &mut Vm) -> Vec<Entry> {
         };
         entries.push(Entry {
             fiber: vm.fiber_ref(id),
+            id: Some(id),
             thread: Some(thread),
             state,
             label: label.unwrap_or_default(),
@@ -110,11 +114,8 @@ fn entries(domain: &Domain, vm: &mut Vm) -> Vec<Entry> {
 /// The fibers of a domain, and the pool that it works for. By the owner.
 pub(crate) fn fibers(domain: &Domain, vm: &mut Vm) -> Vec<Line> {
     let mut lines = Vec::new();
-    for Entry { fiber, thread, state, label, age_ns, wait } in entries(domain, vm) {
-        let function = thread.map_or(0, |thread| {
-            let function = vm.fiber_function(thread);
-            vm.function_number(function)
-        });
+    for Entry { fiber, id, thread, state, label, age_ns, wait } in entries(domain, vm) {
+        let function = id.zip(thread).map_or(0, |(id, thread)| domain.name_of_fiber(vm, id, thread));
         let stack = vm.parked_stack(thread);
         lines.push(Line::Fiber { fiber, state, label, function, stack, age_ns, wait });
     }
@@ -139,14 +140,15 @@ pub(crate) struct Fiber {
 pub(crate) fn seen(domain: &Domain, vm: &mut Vm) -> Vec<Fiber> {
     let mut entries = entries(domain, vm);
     entries.sort_by_key(|entry| (std::cmp::Reverse(entry.age_ns), entry.fiber));
-    let in_words = |Entry { thread, state, label, age_ns, wait, .. }| {
-        let name = match thread {
+    let in_words = |Entry { id, thread, state, label, age_ns, wait, .. }| {
+        let name = match id.zip(thread) {
             None => "the main program".to_owned(),
             Some(_) if label.starts_with("fiber '") => label,
-            Some(thread) => {
-                let function = vm.fiber_function(thread);
-                names::text(vm.function_number(function)).unwrap_or(label)
-            }
+            Some((id, thread)) => match names::text(domain.name_of_fiber(vm, id, thread)) {
+                // With whom it does what it does.
+                Some(what) if !label.starts_with(&what) => what,
+                _ => label,
+            },
         };
         Fiber { name, state, age_ns, wait, stack: vm.chain_traceback(thread) }
     };

@@ -113,7 +113,10 @@ impl Options {
         let got = match got.type_of() {
             Type::Number => match got.as_int() {
                 Some(i) => i.to_string(),
-                None => got.as_number().map_or(String::new(), |x| x.to_string()),
+                None => got.as_number().map_or(String::new(), |x| match x.is_nan() {
+                    true => "nan".to_owned(),
+                    false => x.to_string(),
+                }),
             },
             _ => got.type_name().to_owned(),
         };

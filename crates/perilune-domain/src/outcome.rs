@@ -229,6 +229,14 @@ impl Outcome {
         matches!(&*self.state.lock(), State::Done(_))
     }
 
+    /// It is not known, and somebody waits for it.
+    pub fn is_awaited(&self) -> bool {
+        match &*self.state.lock() {
+            State::Pending(waiters) => waiters.iter().any(|(waiter, _)| waiter.woken().is_none()),
+            State::Done(_) => false,
+        }
+    }
+
     /// Ends the wait when the outcome is known; false if it is already.
     pub fn watch(&self, waiter: &Arc<Waiter>, case: u32) -> bool {
         match &mut *self.state.lock() {

@@ -13,7 +13,7 @@
 //! A native that finds what it wants at once, again and again, would never let its neighbours run: it calls [`give_way`] first.
 
 use crate::channel::{Channel, Sent};
-use crate::domain::Domain;
+use crate::domain::{Domain, running_fiber};
 use crate::sched::Hold;
 use crate::sched::deferred::Later;
 use crate::wait::{self, Object};
@@ -37,6 +37,36 @@ pub trait Awaited: Send + Sync {
     fn kind(&self) -> ObjectKind;
     /// What it is called: the ends of a connection, number and command of a process. Asked for when somebody looks.
     fn name(&self) -> String;
+}
+
+/// What a fiber of a module does: tools call it so, since a line of the module's source means nothing to whoever looks at a program.
+pub struct Doing {
+    /// In few words, the same for all that do the same: tools count these as one.
+    pub what: &'static str,
+    /// With whom.
+    pub with: Option<Arc<dyn Awaited>>,
+}
+
+impl Doing {
+    /// Both.
+    pub(crate) fn describe(&self) -> String {
+        match &self.with {
+            Some(with) => format!("{} {}", self.what, with.name()),
+            None => self.what.to_owned(),
+        }
+    }
+}
+
+/// The running fiber does this from now on. Code that is in no fiber is the main program, whatever it does.
+///
+/// # Errors
+/// [`enter`] was not called.
+pub fn does(vm: &mut Vm, doing: Doing) -> LuaResult<()> {
+    if let Some(id) = running_fiber(vm) {
+        let domain = Domain::of(vm)?.domain.counted();
+        domain.does(vm, id, doing);
+    }
+    Ok(())
 }
 
 /// Makes the running state a domain if it is none yet, as `require "perilune"` does: natives that wait need it.

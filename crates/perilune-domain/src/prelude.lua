@@ -198,7 +198,8 @@ local function check_options(name, n, options, ...)
   end
   local timeout = options.timeout
   if timeout ~= nil and (type(timeout) ~= "number" or timeout ~= timeout) then
-    error(("bad argument #%d to '%s' (option 'timeout' must be a number of seconds)"):format(n, name), 3)
+    local got = timeout ~= timeout and "nan" or type(timeout)
+    error(("bad argument #%d to '%s' (option 'timeout' must be a number of seconds, not %s)"):format(n, name, got), 3)
   end
   return options
 end

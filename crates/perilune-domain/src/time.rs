@@ -34,7 +34,7 @@ fn origin() -> Instant {
 pub(crate) fn check_span(vm: &mut Vm, n: u32) -> LuaResult<Option<Duration>> {
     let seconds = vm.check_num(n)?;
     if seconds.is_nan() {
-        return Err(vm.arg_error(n, "a time must not be NaN"));
+        return Err(vm.arg_error(n, "number of seconds expected, got nan"));
     }
     Ok(span(seconds))
 }

@@ -6,8 +6,8 @@
 //! * No handle of it is left: the collection that finds the last one dead tells it, because the outcome is dropped then (`outcome.rs`).
 //! * The program ends, in whatever way, while handles are still alive: [`Untold::tell_all`].
 //!
-//! Two kinds of failures are told where they happen, because nobody can ever get them: that of a fiber that fails after another one of its scope, whose error the scope raises
-//! (`scope/fiber.rs`), and that of a closing method while a cancellation unwinds (`Host::error_is_lost`).
+//! Three kinds of failures are told where they happen, because nobody can ever get them: that of a fiber that fails after another one of its scope, whose error the scope raises
+//! (`scope/fiber.rs`); that of a scope whose caller is being cancelled, as that of a `pl.shield` may be; and that of a closing method while a cancellation unwinds (`Host::error_is_lost`).
 //!
 //! # Domains that sleep
 //! A domain that is idle collects nothing, so a dead handle in it would stay untold for as long as it sleeps. While there is an untold failure, domains that go idle ask for

@@ -71,7 +71,7 @@ static HTTP: Native = Native::reentrant("perilune.http", |vm| {
     vm.push(core.into());
     vm.register(core, natives::ALL)?;
     vm.register(core, tools::ALL)?;
-    vm.register(core, &[&SERVICE, &perilune_io::protocol::SPREAD])?;
+    vm.register(core, &[&SERVICE, &perilune_io::protocol::SPREAD, &perilune_io::protocol::DOES])?;
     for source in &SOURCES {
         source.run(vm, &[core.into()])?;
     }

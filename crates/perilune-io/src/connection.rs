@@ -7,6 +7,7 @@ use crate::lines;
 use crate::seen;
 use crate::slot::Left;
 use crate::stream::{End, Input, More, Origin, Stream};
+use crate::surplus::{self, ANY, Limit};
 use crate::tls::{self, Setup};
 use crate::waiting::{Progress, Side, Waited, read_already, reader, turn, wait};
 use perilune_domain::objects::{array, fill};
@@ -61,8 +62,8 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
     )
 }
 
-fn this(vm: &mut Vm) -> LuaResult<Arc<Stream>> {
-    vm.check_shared_arc(1, &CONNECTION)
+fn this(vm: &mut Vm, last: u32, limit: Limit) -> LuaResult<Arc<Stream>> {
+    surplus::this(vm, &CONNECTION, last, limit)
 }
 
 /// Argument `n` as a number of bytes.
@@ -178,7 +179,7 @@ fn hand_out(vm: &mut Vm, input: &mut Input, n: usize, more: usize) -> LuaResult<
 /// `c:read([n])`: what is there, at least one byte, at most `n`.
 static READ: Native = Native::leaf("read", |vm| {
     let most = if vm.arg_is_none_or_nil(2) { SOME } else { check_bytes(vm, 2, 0)? };
-    let stream = this(vm)?;
+    let stream = this(vm, 2, Limit::ReadTimeout)?;
     let outcome = read(vm, &stream, |vm, input| match input.buffer.len() {
         0 if most > 0 => Ok(Step::More(0)),
         there => hand_out(vm, input, there.min(most), 0),
@@ -189,7 +190,7 @@ static READ: Native = Native::leaf("read", |vm| {
 /// `c:read_exact(n)`: n bytes; if the stream ends before, they stay there.
 static READ_EXACT: Native = Native::leaf("read_exact", |vm| {
     let n = check_bytes(vm, 2, 0)?;
-    let stream = this(vm)?;
+    let stream = this(vm, 2, Limit::ReadTimeout)?;
     let outcome = read(vm, &stream, |vm, input| match input.buffer.len() {
         there if there < n => Ok(Step::More(n - there)),
         _ => hand_out(vm, input, n, 0),
@@ -215,7 +216,7 @@ static READ_INTO: Native = Native::leaf("read_into", |vm| {
             vm.arg_error(4, &format!("{most} bytes from index {first} on are more than there is room for"))
         );
     }
-    let stream = this(vm)?;
+    let stream = this(vm, 4, Limit::ReadTimeout)?;
     let outcome = read(vm, &stream, |vm, input| match input.buffer.len() {
         0 if most > 0 => Ok(Step::More(most)),
         there => {
@@ -232,7 +233,7 @@ static READ_INTO: Native = Native::leaf("read_into", |vm| {
 /// `c:peek(n)`: the next n bytes, which stay there; fewer, if the stream ends.
 static PEEK: Native = Native::leaf("peek", |vm| {
     let n = check_bytes(vm, 2, 1)?;
-    let stream = this(vm)?;
+    let stream = this(vm, 2, Limit::ReadTimeout)?;
     let outcome = read(vm, &stream, |vm, input| {
         let there = input.buffer.len();
         if there < n && (input.end.is_none() || there == 0) {
@@ -264,7 +265,7 @@ fn read_line(vm: &mut Vm, stream: &Arc<Stream>, limit: usize) -> Result<u32, Sto
 /// `c:read_line([limit])`: a line without its end, which is LF or CRLF.
 static READ_LINE: Native = Native::leaf("read_line", |vm| {
     let limit = opt_bytes(vm, 2, LINE_LIMIT)?;
-    let stream = this(vm)?;
+    let stream = this(vm, 2, Limit::ReadTimeout)?;
     let outcome = read_line(vm, &stream, limit);
     results(vm, outcome)
 });
@@ -276,7 +277,7 @@ static READ_UNTIL: Native = Native::leaf("read_until", |vm| {
         return Err(vm.arg_error(2, "the separator must not be empty"));
     }
     let limit = opt_bytes(vm, 3, LINE_LIMIT)?;
-    let stream = this(vm)?;
+    let stream = this(vm, 3, Limit::ReadTimeout)?;
     let outcome = read(vm, &stream, |vm, input| match input.find(&separator) {
         Some(at) if at <= limit => hand_out(vm, input, at, separator.len()),
         None if input.buffer.len() < limit.saturating_add(separator.len()) => Ok(Step::More(0)),
@@ -288,7 +289,7 @@ static READ_UNTIL: Native = Native::leaf("read_until", |vm| {
 /// `c:read_all([limit])`: everything until the end of the stream.
 static READ_ALL: Native = Native::leaf("read_all", |vm| {
     let limit = opt_bytes(vm, 2, ALL_LIMIT)?;
-    let stream = this(vm)?;
+    let stream = this(vm, 2, Limit::ReadTimeout)?;
     let outcome = read(vm, &stream, |vm, input| {
         let there = input.buffer.len();
         if there > limit {
@@ -306,7 +307,7 @@ static READ_ALL: Native = Native::leaf("read_all", |vm| {
 /// `c:lines([limit])`: an iterator over lines.
 static LINES: Native = Native::leaf("lines", |vm| {
     let limit = opt_bytes(vm, 2, LINE_LIMIT)?;
-    this(vm)?;
+    this(vm, 2, Limit::ReadTimeout)?;
     lines::iterator(vm, &NEXT_LINE, limit)
 });
 
@@ -403,7 +404,7 @@ impl Ready for Stream {
 
 /// `c:write(...)`: strings and numbers, taken whole or not at all.
 static WRITE: Native = Native::leaf("write", |vm| {
-    let stream = this(vm)?;
+    let stream = this(vm, ANY, Limit::WriteTimeout)?;
     let mut bytes = 0;
     for n in 2..=vm.nargs() {
         bytes += vm.check_str(n)?.bytes().len();
@@ -482,7 +483,7 @@ pub fn established(vm: &mut Vm, stream: &Arc<Stream>, progress: &Progress) -> Re
 
 /// `c:start_tls(options)`: from now on a TLS session; waits for its handshake, for `timeout` seconds at most. Who has accepted the connection is the server.
 static START_TLS: Native = Native::leaf("start_tls", |vm| {
-    let stream = this(vm)?;
+    let stream = this(vm, 2, Limit::Own)?;
     let outcome = start_tls(vm, &stream);
     done(vm, outcome)
 });
@@ -556,7 +557,7 @@ fn flush(vm: &mut Vm, stream: &Arc<Stream>) -> Result<(), Stop> {
 
 /// `c:flush()`: waits until the system has all that was written.
 static FLUSH: Native = Native::leaf("flush", |vm| {
-    let stream = this(vm)?;
+    let stream = this(vm, 1, Limit::WriteTimeout)?;
     if seen::is_on() {
         stream.talk.at(vm.event_stack());
     }
@@ -573,14 +574,14 @@ fn done(vm: &mut Vm, outcome: Result<(), Stop>) -> LuaResult<u32> {
 
 /// `c:close_write()`: the peer reads the end of the stream after what was written; reading goes on.
 static CLOSE_WRITE: Native = Native::leaf("close_write", |vm| {
-    let stream = this(vm)?;
+    let stream = this(vm, 1, Limit::WriteTimeout)?;
     let outcome = flush(vm, &stream).and_then(|()| Ok(stream.end_output(&mut stream.output())?));
     done(vm, outcome)
 });
 
 /// `c:close()`: waits until what was written has gone, then closes. Whatever it returns, the connection is closed.
 static CLOSE: Native = Native::leaf("close", |vm| {
-    let stream = this(vm)?;
+    let stream = this(vm, 1, Limit::WriteTimeout)?;
     let outcome = flush(vm, &stream);
     if let Err(Stop::Thrown(thrown)) = outcome {
         return Err(thrown);
@@ -594,19 +595,19 @@ static CLOSE: Native = Native::leaf("close", |vm| {
 
 /// The connection goes out of scope: as `close`, but nobody waits.
 static AT_SCOPE_END: Native = Native::leaf("close", |vm| {
-    this(vm)?.close_later(LINGER);
+    this(vm, ANY, Limit::Own)?.close_later(LINGER);
     Ok(0)
 });
 
 /// `c:abort()`: closes at once, drops what has not gone, and tells the peer that something is wrong.
 static ABORT: Native = Native::leaf("abort", |vm| {
-    let first = this(vm)?.abort();
+    let first = this(vm, 1, Limit::Own)?.abort();
     vm.ret(first)
 });
 
 /// `c:copy_to(other)`: writes all that comes to the other connection, until the stream ends; how many bytes that were.
 static COPY_TO: Native = Native::leaf("copy_to", |vm| {
-    let from = this(vm)?;
+    let from = this(vm, 2, Limit::ReadTimeout)?;
     let to: Arc<Stream> = vm.check_shared_arc(2, &CONNECTION)?;
     let mut progress = turn(vm, &from, Side::Read)?;
     if let Err(stop) = established(vm, &to, &progress) {
@@ -681,7 +682,7 @@ static COPY_TO: Native = Native::leaf("copy_to", |vm| {
 
 /// `c:set{read_timeout=, write_timeout=, nodelay=, high_water=}`: the connection.
 static SET: Native = Native::leaf("set", |vm| {
-    let stream = this(vm)?;
+    let stream = this(vm, 2, Limit::Own)?;
     let options = vm.check_table(2)?;
     crate::options::check(vm, options, &["read_timeout", "write_timeout", "nodelay", "high_water"])?;
     for (name, side) in [("read_timeout", Side::Read), ("write_timeout", Side::Write)] {
@@ -703,7 +704,7 @@ static SET: Native = Native::leaf("set", |vm| {
 
 /// `c:info()`: what there is to know.
 static INFO: Native = Native::leaf("info", |vm| {
-    let stream = this(vm)?;
+    let stream = this(vm, 1, Limit::Own)?;
     let (received, sent) = stream.counts();
     let unread = stream.input().buffer.len();
     let unsent = {
@@ -736,30 +737,30 @@ static INFO: Native = Native::leaf("info", |vm| {
 
 /// `c:peer()`: the other end's host and port.
 static PEER: Native = Native::leaf("peer", |vm| {
-    let stream = this(vm)?;
+    let stream = this(vm, 1, Limit::Own)?;
     address::ret_halves(vm, &stream.peer)
 });
 
 /// `c:peer_endpoint()`: the same as one text.
 static PEER_ENDPOINT: Native = Native::leaf("peer_endpoint", |vm| {
-    let stream = this(vm)?;
+    let stream = this(vm, 1, Limit::Own)?;
     vm.ret_str(stream.peer.as_bytes())
 });
 
 /// `c:address()`: this end's host and port.
 static ADDRESS: Native = Native::leaf("address", |vm| {
-    let stream = this(vm)?;
+    let stream = this(vm, 1, Limit::Own)?;
     address::ret_halves(vm, &stream.endpoint)
 });
 
 /// `c:endpoint()`: the same as one text.
 static ENDPOINT: Native = Native::leaf("endpoint", |vm| {
-    let stream = this(vm)?;
+    let stream = this(vm, 1, Limit::Own)?;
     vm.ret_str(stream.endpoint.as_bytes())
 });
 
 /// `c:is_closed()`: whether somebody has closed it here.
 static IS_CLOSED: Native = Native::leaf("is_closed", |vm| {
-    let closed = this(vm)?.is_closed();
+    let closed = this(vm, 1, Limit::Own)?.is_closed();
     vm.ret(closed)
 });

@@ -12,6 +12,7 @@ use crate::poller::{self, Registration};
 use crate::resolve::{self, Place};
 use crate::slot::Left;
 use crate::stream::{Origin, Stream};
+use crate::surplus::{self, Limit};
 use crate::tls::{self, Setup};
 use crate::waiting::{self, Progress};
 use perilune_domain::outside::{self, Awaited, Reason, Turn, Waiter};
@@ -307,8 +308,10 @@ impl Wish {
 fn wish(vm: &mut Vm) -> LuaResult<Wish> {
     let Some(table) = vm.arg(1).as_table() else {
         let target = address::check(vm, 1)?;
+        surplus::none_behind(vm, 2, Limit::Table)?;
         return Ok(Wish { target, span: None, nodelay: true, tls: Value::NIL });
     };
+    surplus::none_behind(vm, 1, Limit::Table)?;
     options::check(vm, table, &["host", "port", "path", "timeout", "nodelay", "tls"])?;
     let host = options::text(vm, table, "host")?;
     let port = options::int(vm, table, "port", 0, 65535)?;

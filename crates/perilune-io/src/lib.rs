@@ -45,12 +45,12 @@
 //! | `descriptors.rs` | any descriptor, for natives of rooms below |
 //! | `process/`, `signal_names.rs` | `perilune.process`: `mod.rs` a process and its end, `start.rs` what is started, `run.rs` from the beginning to the end |
 //! | `writing.rs` | what modules write by themselves |
-//! | `seen.rs` | what traces say of waits for peers, of writes and of requests |
+//! | `seen.rs`, `doing.rs` | what traces say of waits for peers, of writes and of requests; what fibers of modules do |
 //! | `rpc/`, `ws/` | remote calls; WebSocket |
 //! | `log/` | `perilune.log` |
 //! | `tls/` | sessions, and what handshakes begin from; `no_tls.rs` stands in for it without the feature `tls` |
 //! | `luasocket/` | what LuaSocket has in C: `socket.core`, `socket.unix`, `mime.core`; what programs use of LuaSec: `ssl`, `ssl.https` |
-//! | `address.rs`, `failure.rs`, `options.rs` | addresses, failures, tables of options in the words of programs |
+//! | `address.rs`, `failure.rs`, `options.rs`, `surplus.rs` | addresses, failures, tables of options, arguments that there are not in the words of programs |
 
 mod address;
 mod beneath;
@@ -60,6 +60,7 @@ mod conduit;
 mod connection;
 mod descriptors;
 mod dial;
+mod doing;
 mod failure;
 mod file;
 mod fs;
@@ -89,6 +90,7 @@ mod slot_tests;
 mod stream;
 #[cfg(test)]
 mod stream_tests;
+mod surplus;
 mod sync;
 #[cfg(feature = "tls")]
 mod tls;
@@ -113,6 +115,7 @@ pub use tty::restore_terminal;
 pub mod protocol {
     pub use crate::beneath::open as open_beneath;
     pub use crate::connection::{CONNECTION, Step, Stop, read, results, write};
+    pub use crate::doing::DOES;
     pub use crate::failure::Failure;
     pub use crate::file::File;
     pub use crate::seen::{is_on as is_seen, request_begins, request_ends, request_handled};

@@ -23,6 +23,7 @@ use crate::poller::{self, Registration, Source};
 use crate::serve;
 use crate::slot::{Left, Wakes};
 use crate::stream::Stream;
+use crate::surplus::{self, ANY, Limit};
 use crate::tls::{self, Setup};
 use crate::waiting::{Side, Waited};
 use parking_lot::Mutex;
@@ -183,8 +184,8 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
     )
 }
 
-fn this(vm: &mut Vm) -> LuaResult<Arc<Listener>> {
-    vm.check_shared_arc(1, &LISTENER)
+fn this(vm: &mut Vm, last: u32, limit: Limit) -> LuaResult<Arc<Listener>> {
+    surplus::this(vm, &LISTENER, last, limit)
 }
 
 // -- Listening -------------------------------------------------------------------------------------------------------------------
@@ -195,6 +196,7 @@ pub static LISTEN: Native = Native::leaf("listen", |vm| {
     // As `address()` gives them.
     let has_port = vm.arg(2).as_number().is_some();
     let options_at = if has_port { 3 } else { 2 };
+    surplus::none_behind(vm, options_at, Limit::Own)?;
     let mut backlog = BACKLOG;
     let mut setup = None;
     if !vm.arg_is_none_or_nil(options_at) {
@@ -441,7 +443,7 @@ impl Ready for Listener {
 
 /// Waits for a connection, for as long as the argument of number `span` says, if there is one.
 fn accept(vm: &mut Vm, span: Option<u32>) -> LuaResult<Result<Arc<Stream>, Failure>> {
-    let listener = this(vm)?;
+    let listener = this(vm, span.unwrap_or(ANY), Limit::Own)?;
     let mut back_off = BACK_OFF;
     let mut deadline = None;
     // Where it has waited: until when.
@@ -540,13 +542,16 @@ static NEXT: Native = Native::leaf("accept", |vm| match accept(vm, None)? {
 
 /// `l:close()`: true if it was open. Who waits gets `nil, "closed"`. `l:close(grace)`: waits for `l:serve`, which has so many seconds; true if nothing had to be cancelled.
 static CLOSE: Native = Native::leaf("close", |vm| {
-    let listener = this(vm)?;
+    let listener = this(vm, 2, Limit::Own)?;
     if vm.arg_is_none_or_nil(2) {
         let first = listener.close(None);
         return vm.ret(first);
     }
     let grace = vm.check_num(2)?;
-    if grace.is_nan() || grace < 0.0 {
+    if grace.is_nan() {
+        return Err(vm.arg_error(2, "number of seconds expected, got nan"));
+    }
+    if grace < 0.0 {
         return Err(vm.arg_error(2, "a number of seconds must not be negative"));
     }
     if !keep::has_waited_for_keepers(vm)? {
@@ -557,25 +562,25 @@ static CLOSE: Native = Native::leaf("close", |vm| {
 });
 
 static AT_SCOPE_END: Native = Native::leaf("close", |vm| {
-    this(vm)?.close(None);
+    this(vm, ANY, Limit::Own)?.close(None);
     Ok(0)
 });
 
 /// `l:address()`: host and port.
 static ADDRESS: Native = Native::leaf("address", |vm| {
-    let listener = this(vm)?;
+    let listener = this(vm, 1, Limit::Own)?;
     address::ret_halves(vm, &listener.endpoint)
 });
 
 /// `l:endpoint()`: the same as one text.
 static ENDPOINT: Native = Native::leaf("endpoint", |vm| {
-    let listener = this(vm)?;
+    let listener = this(vm, 1, Limit::Own)?;
     vm.ret_str(listener.endpoint.as_bytes())
 });
 
 /// `l:info()`
 static INFO: Native = Native::leaf("info", |vm| {
-    let listener = this(vm)?;
+    let listener = this(vm, 1, Limit::Own)?;
     let info = vm.new_table(0, 5)?;
     vm.push(info.into());
     let counts =

@@ -44,9 +44,12 @@ pub fn span(vm: &mut Vm, options: Gc<Table>, name: &str) -> LuaResult<Option<Opt
     if value.is_falsy() {
         return Ok(Some(None));
     }
-    match value.as_number().map(|n| n.max(0.0)) {
-        Some(seconds) if !seconds.is_nan() => Ok(Some(Duration::try_from_secs_f64(seconds).ok())),
-        _ => Err(vm.error(format!("option '{name}' must be a number of seconds, or false"))),
+    match value.as_number() {
+        Some(seconds) if seconds.is_nan() => {
+            Err(vm.error(format!("option '{name}' must be a number of seconds, or false, not nan")))
+        }
+        Some(seconds) => Ok(Some(Duration::try_from_secs_f64(seconds.max(0.0)).ok())),
+        None => Err(vm.error(format!("option '{name}' must be a number of seconds, or false"))),
     }
 }
 

@@ -6,10 +6,13 @@
 //! | said | because |
 //! |---|---|
 //! | `Held` | Nagle's algorithm is on, the system has bytes that it has not sent, and others that are not acknowledged, fewer than the window: 39 of 40 waits behind a delayed acknowledgement look so, and none of 10,000 others |
-//! | `Lost` | segments were sent again while it lasted |
+//! | `Lost` | segments were sent again while it lasted, more than the peer has said it had already |
 //! | `Pieces` | a part of what is read was there already |
 //! | `Peer` | the program has connected, has written something since it last received, and all of it had gone |
 //! | `Full` | a write waited for room |
+//!
+//! That a segment was sent again says not that it was lost: if a peer delays its acknowledgement, the system sends the last segment again after some 8 ms to find out (a *tail loss probe*, RFC 8985), and every third
+//! wait for a peer that is busy for 100 ms has one, over loopback too. A peer that gets a segment twice says so in its acknowledgement (D-SACK, RFC 2883), and the system counts these.
 //!
 //! A server that waits for its client's next request is not told: that is nobody's fault.
 //!
@@ -136,7 +139,7 @@ impl Talk {
     pub fn reads(&self, fd: &OwnedFd, has_some: bool, dialled: bool) -> Before {
         let tcp = tcp_info(fd);
         let holds = self.nagle.load(Ordering::Relaxed)
-            && tcp.is_some_and(|(unacked, window, _)| 0 < unacked && unacked < window)
+            && tcp.is_some_and(|tcp| 0 < tcp.unacked && tcp.unacked < tcp.window)
             && unsent(fd) > 0;
         let why = match () {
             () if holds => Some(Slowness::Held),
@@ -144,12 +147,12 @@ impl Talk {
             () if dialled && self.asked.load(Ordering::Relaxed) => Some(Slowness::Peer),
             () => None,
         };
-        Before { since: Instant::now(), why, resent: tcp.map(|(_, _, resent)| resent) }
+        Before { since: Instant::now(), why, tcp }
     }
 
     /// A write begins to wait. (To a peer that takes nothing the system sends the same bytes again now and then, to ask: that is no loss.)
     pub fn writes(&self) -> Before {
-        Before { since: Instant::now(), why: Some(Slowness::Full), resent: None }
+        Before { since: Instant::now(), why: Some(Slowness::Full), tcp: None }
     }
 }
 
@@ -158,8 +161,8 @@ impl Talk {
 pub struct Before {
     since: Instant,
     why: Option<Slowness>,
-    /// Segments that had been sent again by then, if it matters.
-    resent: Option<u32>,
+    /// What the system knew by then, if it matters.
+    tcp: Option<Tcp>,
 }
 
 impl Before {
@@ -167,8 +170,8 @@ impl Before {
     pub fn tell(&self, fd: &OwnedFd, of: &dyn Awaited) {
         let waited = self.since.elapsed();
         let Some(mut why) = self.why.filter(|_| waited >= LONG && is_on()) else { return };
-        if let Some(before) = self.resent
-            && tcp_info(fd).is_some_and(|(_, _, resent)| resent != before)
+        if let Some(before) = self.tcp
+            && tcp_info(fd).is_some_and(|now| now.has_lost_since(before))
         {
             why = Slowness::Lost;
         }
@@ -177,8 +180,30 @@ impl Before {
     }
 }
 
-/// Of a TCP socket: segments that are not acknowledged, how many there may be, and how many were sent again.
-fn tcp_info(fd: &OwnedFd) -> Option<(u32, u32, u32)> {
+/// What the system knows of a TCP connection.
+#[derive(Clone, Copy)]
+struct Tcp {
+    /// Segments that are not acknowledged.
+    unacked: u32,
+    /// How many of these there may be.
+    window: u32,
+    /// Segments that were sent again, in all.
+    resent: u32,
+    /// Of them, those that the peer has told it had already.
+    needless: u32,
+}
+
+impl Tcp {
+    /// Whether segments were sent again that the peer did not have. The counts may wrap.
+    fn has_lost_since(self, before: Tcp) -> bool {
+        let resent = self.resent.wrapping_sub(before.resent);
+        let needless = self.needless.wrapping_sub(before.needless);
+        resent > needless
+    }
+}
+
+/// What there is to know of a TCP socket.
+fn tcp_info(fd: &OwnedFd) -> Option<Tcp> {
     let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
     let mut size = mem::size_of::<libc::tcp_info>() as libc::socklen_t;
     // SAFETY: the system writes at most `size` bytes, which there are.
@@ -188,7 +213,13 @@ fn tcp_info(fd: &OwnedFd) -> Option<(u32, u32, u32)> {
     };
     // SAFETY: it was zeroed, and consists of numbers.
     let info = unsafe { info.assume_init() };
-    (result == 0).then_some((info.tcpi_unacked, info.tcpi_snd_cwnd, info.tcpi_total_retrans))
+    (result == 0).then_some(Tcp {
+        unacked: info.tcpi_unacked,
+        window: info.tcpi_snd_cwnd,
+        resent: info.tcpi_total_retrans,
+        // Systems that do not count them leave it 0.
+        needless: info.tcpi_dsack_dups,
+    })
 }
 
 /// Bytes of a TCP socket that the system has and has not sent.
@@ -239,4 +270,22 @@ fn bounded(name: &[u8]) -> Name {
     let number = names::string(name);
     known.insert(name.into(), number);
     Name(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_peer_had_already_was_not_lost() {
+        let tcp = |resent, needless| Tcp { unacked: 0, window: 10, resent, needless };
+        let before = tcp(5, 4);
+        assert!(!tcp(5, 4).has_lost_since(before), "nothing was sent again");
+        assert!(tcp(6, 4).has_lost_since(before), "a segment was lost");
+        assert!(!tcp(6, 5).has_lost_since(before), "a probe, for which there was no need");
+        assert!(tcp(8, 6).has_lost_since(before), "two probes, and a loss");
+        assert!(!tcp(5, 5).has_lost_since(before), "what the peer says of an older probe is no loss");
+        assert!(!tcp(0, 0).has_lost_since(tcp(u32::MAX, u32::MAX)), "the counts wrap");
+        assert!(tcp(1, 0).has_lost_since(tcp(u32::MAX, u32::MAX)), "the counts wrap");
+    }
 }

@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::file::{FILE, File, read_at};
 use crate::fs::FILES;
 use crate::stream::{Origin, Stream};
+use crate::surplus::{self, Limit};
 use crate::waiting::{Progress, Side, turn, wait};
 use perilune_domain::outside::{self, Reason, Turn};
 use perilune_stdlib::io::{is_slow_pretended, pretend_to_be_slow};
@@ -31,7 +32,7 @@ const STEP: u64 = 128 << 10;
 
 /// `c:send_file(file [, offset [, n]])`: how many bytes were sent: fewer, if the file is shorter.
 pub static SEND_FILE: Native = Native::leaf("send_file", |vm| {
-    let stream: Arc<Stream> = vm.check_shared_arc(1, &CONNECTION)?;
+    let stream: Arc<Stream> = surplus::this(vm, &CONNECTION, 4, Limit::WriteTimeout)?;
     let file: Arc<File> = vm.check_shared_arc(2, &FILE)?;
     let (from, most) = (check(vm, 3, 0)?, check(vm, 4, i64::MAX)?);
     let outcome = match resume(vm, &stream) {

@@ -1,5 +1,5 @@
 -- A listener that is served: `l:serve(handler)`, and how its connections are spread over domains. The essay is in serve.rs.
-local serving, serve, keep = ...
+local serving, serve, keep, does = ...
 local error, ipairs, math_type, pcall, setmetatable, tostring, traceback, type, xpcall = error, ipairs, math.type, pcall, setmetatable, tostring, debug.traceback, type, xpcall
 local pl = require "perilune"
 
@@ -161,6 +161,7 @@ local Guard = {
 }
 
 local function serve_connection(source, connection, handler, on_error, permits)
+  does("connection", connection)
   local guard <close> = setmetatable({ source = source, permits = permits }, Guard)
   local connection <close> = connection
   local ok, problem = xpcall(handler, trace, connection)
@@ -177,7 +178,9 @@ local function here(source, control, handler, options)
   -- Until all connections have ended: whoever closes the listener may wait for that.
   local kept <close>, closing = keep(source)
   pl.scope(function(s)
+    does("listener", source)
     local function give_up(grace)
+      does "listener"
       pl.sleep(grace)
       all_ended = false
       if kept then kept:give_up() end
@@ -186,6 +189,7 @@ local function here(source, control, handler, options)
     if closing then
       -- Also while there is no room for more. It may be closed twice: who has less time comes first.
       s:daemon(function()
+        does "listener"
         while true do
           local grace = closing:recv()
           if grace == nil then return end
@@ -194,6 +198,7 @@ local function here(source, control, handler, options)
       end)
     else
       s:daemon(function()
+        does "listener"
         local word, time = control:recv()
         if word == "close" then give_up(time) else give_up(0) end
       end)

@@ -21,9 +21,11 @@
 //!
 //! Limits are divided: each domain of n has room for one n-th of `max`, rounded up.
 
+use crate::doing::DOES;
 use crate::keep::KEEP;
 use crate::listener::LISTENER;
 use crate::options;
+use crate::surplus::{self, Limit};
 use perilune_domain::outside;
 use perilune_vm::{Gc, LuaResult, Native, Table, Type, Value, Vm};
 
@@ -45,7 +47,7 @@ fn serving(vm: &mut Vm) -> LuaResult<Gc<Table>> {
     static SOURCE: outside::Source = outside::Source::new(include_bytes!("serve.lua"));
     let serving = vm.new_table(0, 3)?;
     vm.push(serving.into());
-    SOURCE.run(vm, &[serving.into(), Value::native(&SERVE), Value::native(&KEEP)])?;
+    SOURCE.run(vm, &[serving.into(), Value::native(&SERVE), Value::native(&KEEP), Value::native(&DOES)])?;
     let registry = vm.registry();
     vm.set_field(registry, SERVING, serving.into())?;
     Ok(serving)
@@ -73,6 +75,9 @@ fn checked(vm: &mut Vm) -> LuaResult<Gc<Table>> {
         if !value.is_nil() {
             grace = match value.as_number() {
                 Some(seconds) if seconds >= 0.0 => seconds,
+                Some(seconds) if seconds.is_nan() => {
+                    return Err(vm.error("option 'grace' must be a number of seconds, not nan"));
+                }
                 _ => return Err(vm.error("option 'grace' must be a number of seconds")),
             };
         }
@@ -92,7 +97,7 @@ fn checked(vm: &mut Vm) -> LuaResult<Gc<Table>> {
 pub static SERVE: Native = Native::reentrant("serve", |vm| {
     let source = vm.arg(1);
     if source.as_table().is_none() {
-        vm.check_shared_arc::<crate::listener::Listener>(1, &LISTENER)?;
+        surplus::this::<crate::listener::Listener>(vm, &LISTENER, 3, Limit::Own)?;
     }
     vm.check_type(2, Type::Function)?;
     let (handler, control) = (vm.arg(2), vm.arg(4));

@@ -8,6 +8,7 @@
 
 use crate::failure::Failure;
 use crate::options;
+use crate::surplus::{self, Limit};
 use parking_lot::Mutex;
 use perilune_domain::objects::fill;
 use perilune_domain::outside;
@@ -283,7 +284,7 @@ static RAW: Native = Native::leaf("raw", |vm| {
 
 /// `raw:restore()`: the terminal is what it was, if nobody else has a part of the mode. True: this has ended it.
 static RESTORE: Native = Native::leaf("restore", |vm| {
-    let raw: Arc<Raw> = vm.check_shared_arc(1, &RAW_MODE)?;
+    let raw: Arc<Raw> = surplus::this(vm, &RAW_MODE, 1, Limit::Own)?;
     match raw.end() {
         Ok(first) => vm.ret(first),
         Err(error) => Failure::from(error).of(|| "the terminal cannot be restored".into()).ret(vm),

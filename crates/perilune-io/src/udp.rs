@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::options;
 use crate::poller::{self, Registration, Source};
 use crate::slot::{Left, Wakes};
+use crate::surplus::{self, ANY, Limit};
 use crate::waiting::{Side, Timeouts, Waited, read_already, reader, turn, wait};
 use parking_lot::Mutex;
 use perilune_domain::objects::fill;
@@ -84,8 +85,8 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
     fill(vm, mt, &[&SEND, &RECV, &SET, &ADDRESS, &ENDPOINT, &CLOSE], &[("__close", &AT_SCOPE_END)])
 }
 
-fn this(vm: &mut Vm) -> LuaResult<Arc<Udp>> {
-    vm.check_shared_arc(1, &UDP)
+fn this(vm: &mut Vm, last: u32, limit: Limit) -> LuaResult<Arc<Udp>> {
+    surplus::this(vm, &UDP, last, limit)
 }
 
 /// An address without a name.
@@ -102,6 +103,7 @@ fn check_address(vm: &mut Vm, n: u32) -> LuaResult<Target> {
 /// `net.udp([address])`: a socket at this address; at any, with a port that is free.
 pub static NEW: Native = Native::leaf("udp", |vm| {
     let target = if vm.arg_is_none_or_nil(1) { Target::Any(0) } else { check_address(vm, 1)? };
+    surplus::none_behind(vm, 2, Limit::Own)?;
     let addresses = match &target {
         Target::Ip(address) => vec![*address],
         Target::Any(port) => address::any(*port).to_vec(),
@@ -143,7 +145,7 @@ fn bind(address: SocketAddr) -> Result<Udp, Errno> {
 
 /// `u:send(bytes, address)`, `u:send(bytes, host, port)`: true. It may still be lost on its way.
 static SEND: Native = Native::leaf("send", |vm| {
-    let udp = this(vm)?;
+    let udp = this(vm, 4, Limit::WriteTimeout)?;
     let text = vm.check_str(2)?;
     let to = match check_address(vm, 3)?.for_connecting() {
         Target::Ip(SocketAddr::V4(to)) if udp.is_ipv6 => {
@@ -225,7 +227,7 @@ fn receive(udp: &Udp, fd: Option<&OwnedFd>) -> Received {
 
 /// `u:recv([limit])`: a datagram, and who has sent it.
 static RECV: Native = Native::leaf("recv", |vm| {
-    let udp = this(vm)?;
+    let udp = this(vm, 2, Limit::Own)?;
     let mut progress = turn(vm, &udp, Side::Read)?;
     if progress.is_first && !vm.arg_is_none_or_nil(2) {
         progress.deadline = outside::opt_deadline(vm, 2)?;
@@ -292,7 +294,7 @@ impl Ready for Udp {
 
 /// `u:set{read_timeout=, write_timeout=}`: the socket.
 static SET: Native = Native::leaf("set", |vm| {
-    let udp = this(vm)?;
+    let udp = this(vm, 2, Limit::Own)?;
     let options = vm.check_table(2)?;
     options::check(vm, options, &["read_timeout", "write_timeout"])?;
     for (name, side) in [("read_timeout", Side::Read), ("write_timeout", Side::Write)] {
@@ -306,23 +308,23 @@ static SET: Native = Native::leaf("set", |vm| {
 
 /// `u:address()`: host and port.
 static ADDRESS: Native = Native::leaf("address", |vm| {
-    let udp = this(vm)?;
+    let udp = this(vm, 1, Limit::Own)?;
     address::ret_halves(vm, &udp.endpoint)
 });
 
 /// `u:endpoint()`: the same as one text.
 static ENDPOINT: Native = Native::leaf("endpoint", |vm| {
-    let udp = this(vm)?;
+    let udp = this(vm, 1, Limit::Own)?;
     vm.ret_str(udp.endpoint.as_bytes())
 });
 
 /// `u:close()`: true if it was open.
 static CLOSE: Native = Native::leaf("close", |vm| {
-    let first = this(vm)?.close();
+    let first = this(vm, 1, Limit::Own)?.close();
     vm.ret(first)
 });
 
 static AT_SCOPE_END: Native = Native::leaf("close", |vm| {
-    this(vm)?.close();
+    this(vm, ANY, Limit::Own)?.close();
     Ok(0)
 });

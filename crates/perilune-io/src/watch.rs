@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::fs::operate;
 use crate::poller::{self, Registration, Source};
 use crate::slot::{Left, Wakes};
+use crate::surplus::{self, ANY, Limit};
 use crate::waiting::{Side, Waited, read_already, reader, turn, wait};
 use parking_lot::Mutex;
 use perilune_domain::objects::fill;
@@ -233,12 +234,13 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
     fill(vm, mt, &[&RECV, &CLOSE], &[("__call", &NEXT), ("__close", &AT_SCOPE_END)])
 }
 
-fn this(vm: &mut Vm) -> LuaResult<Arc<Watch>> {
-    vm.check_shared_arc(1, &WATCH)
+fn this(vm: &mut Vm, last: u32, limit: Limit) -> LuaResult<Arc<Watch>> {
+    surplus::this(vm, &WATCH, last, limit)
 }
 
 /// `fs.watch(path)`: what tells of changes of a file, or in a directory.
 pub static NEW: Native = Native::leaf("watch", |vm| {
+    surplus::none_behind(vm, 1, Limit::Own)?;
     let order = |vm: &mut Vm| Ok((crate::fs::check_path(vm, 1)?, begin as fn(&Path) -> _));
     operate(vm, "watch", order, |vm, asked: Asked| {
         let registration = match poller::register(&asked.fd) {
@@ -267,7 +269,7 @@ fn begin(path: &Path) -> std::io::Result<Asked> {
 
 /// The next change; waits for it, for as long as the argument of number `span` says.
 fn next(vm: &mut Vm, span: Option<u32>) -> LuaResult<Result<Change, Failure>> {
-    let watch = this(vm)?;
+    let watch = this(vm, span.unwrap_or(ANY), Limit::Own)?;
     let mut progress = turn(vm, &watch, Side::Read)?;
     if progress.is_first
         && let Some(n) = span
@@ -300,11 +302,11 @@ static NEXT: Native = Native::leaf("recv", |vm| match next(vm, None)? {
 
 /// `w:close()`: true if it was open.
 static CLOSE: Native = Native::leaf("close", |vm| {
-    let first = this(vm)?.close();
+    let first = this(vm, 1, Limit::Own)?.close();
     vm.ret(first)
 });
 
 static AT_SCOPE_END: Native = Native::leaf("close", |vm| {
-    this(vm)?.close();
+    this(vm, ANY, Limit::Own)?.close();
     Ok(0)
 });

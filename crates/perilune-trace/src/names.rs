@@ -56,8 +56,8 @@ impl Names {
     }
 }
 
-/// Sees to it that the session's file has all definitions.
-pub(crate) fn bring_up_to_date() {
+/// Sees to it that the session's file has all definitions. Whoever emits an event does so by itself; for those who write numbers elsewhere.
+pub fn bring_up_to_date() {
     lock().get_or_insert_default().write();
 }
 

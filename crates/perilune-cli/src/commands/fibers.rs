@@ -34,8 +34,10 @@ struct Own {
 pub struct Fiber {
     /// Its number.
     pub fiber: FiberRef,
-    /// What it is called.
+    /// What it is called, as many others may be.
     pub name: String,
+    /// What it is called if it stands alone: of one that works for a module, with whom, too.
+    pub title: String,
     /// What it is at.
     pub state: FiberState,
     /// Where it is: number of a call path.
@@ -140,6 +142,7 @@ impl Listing {
             match line {
                 Line::Domain { number, name } => _ = self.domains.insert(number, name),
                 Line::Fiber { fiber, state, label, function, stack, age_ns, wait } => {
+                    let mut title = None;
                     let name = match (fiber.is_root(), label.is_empty(), function) {
                         (true, ..) => "the main program".to_owned(),
                         (_, false, 0) => label,
@@ -147,9 +150,14 @@ impl Listing {
                             format!("{label} ({})", definitions.string(n as u64))
                         }
                         (_, _, 0) => "fiber".to_owned(),
+                        (_, false, n) if label.starts_with(&*definitions.string(n as u64)) => {
+                            title = Some(label);
+                            definitions.string(n as u64)
+                        }
                         (_, _, n) => definitions.string(n as u64),
                     };
-                    self.fibers.push(Fiber { fiber, name, state, stack, age_ns, wait });
+                    let title = title.unwrap_or_else(|| name.clone());
+                    self.fibers.push(Fiber { fiber, name, title, state, stack, age_ns, wait });
                 }
                 Line::Pool { name, queued, .. } => {
                     // Each of its domains tells of it.

@@ -99,8 +99,8 @@ impl Host for Domain {
         }
         for (id, thread) in self.fibers(vm) {
             let (fiber, stack) = (vm.fiber_ref(id), vm.parked_stack(Some(thread)));
-            let name = vm.fiber_function(thread);
-            emit(event::FiberBegin { fiber, name: Name(vm.function_number(name)) });
+            let name = Name(self.name_of_fiber(vm, id, thread));
+            emit(event::FiberBegin { fiber, name });
             if let Some(wait) = self.owner(vm).slot(id).and_then(|slot| slot.wait.as_ref()) {
                 wait.report(fiber, stack);
             }

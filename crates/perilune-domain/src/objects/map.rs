@@ -580,6 +580,9 @@ static TOUCH: Native = Native::leaf("touch", |vm| {
         _ if v.is_nil() => m.end(),
         None if v.is_falsy() => NEVER,
         Some(s) if s > 0.0 => Duration::try_from_secs_f64(s).map_or(NEVER, end_after),
+        Some(s) if s.is_nan() => {
+            return Err(vm.arg_error(3, "a number of seconds above 0, or false, expected, got nan"));
+        }
         _ => return Err(vm.arg_error(3, "a number of seconds above 0, or false, expected")),
     };
     let is_there = m.touch(k, until);

@@ -8,7 +8,7 @@ local open_scope, run_scope = prelude.open_scope, prelude.run_scope
 
 -- The error that argument n of the program's call is something else.
 local function wrong(n, name, expected, got)
-  error(format("bad argument #%d to '%s' (%s expected, got %s)", n, name, expected, type(got)), 3)
+  error(format("bad argument #%d to '%s' (%s expected, got %s)", n, name, expected, got ~= got and "nan" or type(got)), 3)
 end
 
 -- Runs f(s, ...) and whatever it starts in a scope s for this purpose; returns what f returns when all has ended.

@@ -7,6 +7,7 @@ use super::{Scope, domain, metatable, scope_of};
 use crate::domain::{Domain, Finishes, running_fiber};
 use crate::module::error_text;
 use crate::outcome::{End, Failure, Outcome};
+use crate::outside::Doing;
 use crate::races;
 use crate::sched::{Reason, Waiter};
 use crate::select::Selectable;
@@ -46,6 +47,8 @@ pub(crate) enum Place {
     Named(String),
     /// The body of this.
     Body(Cow<'static, str>),
+    /// It works for a module, which says what it does.
+    Module(Doing),
 }
 
 /// A fiber that a program has started.
@@ -66,6 +69,8 @@ pub(crate) struct Fiber {
     place: Mutex<Place>,
     /// Where the error was raised.
     traceback: Mutex<Vec<u8>>,
+    /// Somebody has got the error.
+    is_heard: AtomicBool,
 }
 
 impl Fiber {
@@ -137,7 +142,38 @@ impl Fiber {
             Place::Named(name) => format!("fiber '{name}'"),
             Place::Unnamed => format!("fiber {}", self.id() as u32),
             Place::Body(whose) => whose.clone().into_owned(),
+            Place::Module(doing) => doing.describe(),
         }
+    }
+
+    /// It does this, unless the program has given it a name.
+    pub fn does(&self, doing: Doing) {
+        let mut place = self.place.lock();
+        if !matches!(*place, Place::Named(_)) {
+            *place = Place::Module(doing);
+        }
+    }
+
+    /// It has ended: what it did that with is not held any longer.
+    fn is_done_with(&self) {
+        if let Place::Module(doing) = &mut *self.place.lock() {
+            doing.with = None;
+        }
+    }
+
+    /// What it does for a module, in few words.
+    pub fn doing(&self) -> Option<&'static str> {
+        match &*self.place.lock() {
+            Place::Module(doing) => Some(doing.what),
+            _ => None,
+        }
+    }
+
+    /// Tells standard error that it has failed, and when.
+    fn say_failed(&self, domain: &Domain, when: &str, error: Value) {
+        let (who, whence, text) = (self.describe(), domain.name(), error_text(error));
+        let traceback = String::from_utf8_lossy(&self.traceback.lock()).into_owned();
+        untold::say(&format!("perilune: {who} of '{whence}' has failed {when}: {text}\n{traceback}\n"));
     }
 
     /// What it has become, for whoever waits.
@@ -213,6 +249,7 @@ pub(super) fn start(
         why: Mutex::new(None),
         place: Mutex::new(place),
         traceback: Mutex::default(),
+        is_heard: AtomicBool::new(false),
     });
     if scope.is_some() {
         fiber.outcome.dismiss();
@@ -280,14 +317,15 @@ fn ended(fiber: &Arc<Fiber>, domain: &Arc<Domain>, vm: &mut Vm, end: FiberEnd) {
     if let Some(scope) = &fiber.scope {
         let of = handle.and_then(|handle| vm.user_value(handle, SCOPE)).and_then(Value::as_userdata);
         if scope.child_ended(vm, of.zip(handle), fiber) {
-            let (who, text) = (domain.who(Some(id)), error_text(values));
-            let traceback = String::from_utf8_lossy(&fiber.traceback.lock()).into_owned();
-            untold::say(&format!(
-                "perilune: {who} has failed after another fiber of its scope: {text}\n{traceback}\n"
-            ));
+            fiber.say_failed(domain, "after another fiber of its scope", values);
+        }
+        // Those of its scope that have waited are cancelled by now.
+        if fiber.outcome.is_awaited() {
+            fiber.is_heard.store(true, Ordering::Relaxed);
         }
     }
     domain.unlabel(id);
+    fiber.is_done_with();
     fiber.outcome.complete(end, domain.runtime());
 }
 
@@ -309,6 +347,7 @@ fn pack(vm: &mut Vm, n: u32) -> LuaResult<Gc<Table>> {
 pub(super) fn raise(vm: &mut Vm, handle: Gc<Userdata>) -> Thrown {
     let value = vm.user_value(handle, VALUES).unwrap_or(Value::NIL);
     let Some(fiber) = fiber_of(handle.into()) else { return vm.throw(value) };
+    fiber.is_heard.store(true, Ordering::Relaxed);
     let traceback = fiber.traceback.lock().clone();
     match value.as_string() {
         Some(text) if !traceback.is_empty() => {
@@ -318,6 +357,17 @@ pub(super) fn raise(vm: &mut Vm, handle: Gc<Userdata>) -> Thrown {
         }
         _ => vm.throw(value),
     }
+}
+
+/// Nobody waits any more for the scope whose failure is that of this fiber: unless somebody has got the error by other ways, standard error is told.
+pub(super) fn tell_unheard(vm: &mut Vm, handle: Gc<Userdata>) -> LuaResult<()> {
+    if let Some(fiber) = fiber_of(handle.into())
+        && !fiber.is_heard.swap(true, Ordering::Relaxed)
+    {
+        let value = vm.user_value(handle, VALUES).unwrap_or(Value::NIL);
+        fiber.say_failed(&*domain(vm)?, "while its caller is being cancelled", value);
+    }
+    Ok(())
 }
 
 /// Pushes the results of a fiber that has ended, or raises its error.

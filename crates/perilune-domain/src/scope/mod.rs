@@ -27,6 +27,7 @@
 //! * The time of a timeout is over: as if the scope was cancelled because of "timeout". A body that has returned by then has returned.
 //! * The caller is cancelled while it waits: the scope is; that of a shield is not, and only waited for. If the body has returned something all the same, that is the caller's, who is cancelled after it
 //!   has used it ([`Vm::has_delivered`]): what the body has read is nowhere else any more.
+//!   If the scope has failed, the caller does not get the error; should nobody else have got it, standard error is told when the variable is closed.
 //!
 //! # Who touches what
 //! A scope, its fibers and their values belong to one domain; handles are userdata, which do not cross. Everything here is done by the domain's owner, except that
@@ -354,10 +355,13 @@ fn conclude(vm: &mut Vm, handle: Gc<Userdata>, scope: &Scope) -> LuaResult<u32> 
 
 /// The end of the variable that holds a scope: nothing of it outlives this.
 static CLOSE: Native = Native::leaf("close", |vm| {
-    let (_, scope) = this(vm)?;
+    let (handle, scope) = this(vm)?;
     loop {
         if scope.is_idle() {
             wait::finish(vm);
+            if let Some(failed) = vm.user_value(handle, FAILED).and_then(Value::as_userdata) {
+                fiber::tell_unheard(vm, failed)?;
+            }
             return Ok(0);
         }
         match wait::woken(vm)? {

@@ -270,7 +270,7 @@ function core.options(given, kinds, defaults, level)
     local ok
     if kind == "seconds" then
       ok = value == false or type(value) == "number" and value >= 0
-      kind = "a number of seconds, or false"
+      kind = value ~= value and "a number of seconds, or false, not nan" or "a number of seconds, or false"
     elseif kind == "count" then
       ok = math.type(value) == "integer" and value >= 1
       kind = "an integer, at least 1"

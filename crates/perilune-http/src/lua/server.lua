@@ -16,6 +16,7 @@ local setmetatable, string, tostring, type, xpcall = setmetatable, string, tostr
 local now, sleep, timeout = pl.now, pl.sleep, pl.timeout
 local read_request, send_response, read_body = core.read_request, core.send_response, core.read_body
 local reason, has_unread = core.reason, core.has_unread
+local does = core.does
 local request_begins, request_handled, request_ends = core.request_begins, core.request_handled, core.request_ends
 
 -- Modes of send_response.
@@ -335,6 +336,7 @@ local function turns(server, l, state)
 end
 
 local function connection(server, l, c)
+  does("http connection", c)
   local state <close> = setmetatable({ c = c, listener = l, idle = true, tick = false }, Guard)
   l._connections[state] = true
   l._active = l._active + 1
@@ -353,6 +355,7 @@ end
 
 -- Counts ticks, and closes what has been idle for too long, until there are no more connections.
 local function count_ticks(l, span)
+  does "http idle timeouts"
   repeat
     sleep(span / 4)
     l._tick = l._tick + 1
@@ -409,6 +412,7 @@ end
 
 local function accept(server, l, scope)
   local listener = l._listener
+  does("http listener", listener)
   function l._serve(c) return scope:spawn(connection, server, l, c) end
   while not l._closing do
     local c, message, code = listener:accept()
@@ -434,6 +438,12 @@ end
 
 -- Listeners ------------------------------------------------------------------------------------------------------------------------
 
+local function check_grace(grace)
+  if type(grace) == "number" and grace == grace then return end
+  local got = grace ~= grace and "nan" or type(grace)
+  error("bad argument #1 to 'close' (number of seconds expected, got " .. got .. ")", 3)
+end
+
 local Listener = { __name = "http.listener" }
 Listener.__index = Listener
 
@@ -455,7 +465,7 @@ function Listener:wait() return self._fiber:await() end
 -- Accepts no more, closes what is idle, lets what is going on end, for so many seconds. True: all of it has ended by itself.
 function Listener:close(grace)
   if grace == nil then grace = 10 end
-  if type(grace) ~= "number" then error("bad argument #1 to 'close' (number of seconds expected, got " .. type(grace) .. ")", 2) end
+  check_grace(grace)
   begin_closing(self)
   if self._fiber:status() == "pending" then
     if grace > 0 and self._fiber:await(grace) then return true end
@@ -493,7 +503,7 @@ end
 
 function Crew:close(grace)
   if grace == nil then grace = 10 end
-  if type(grace) ~= "number" then error("bad argument #1 to 'close' (number of seconds expected, got " .. type(grace) .. ")", 2) end
+  check_grace(grace)
   if not self._closing then
     self._closing, self._crew.grace = true, grace
     core.spread().rest(self._crew, self._listener)
@@ -626,13 +636,13 @@ local function listen_in_domains(server, listener, is_own, count)
   end
   local l = setmetatable({ _listener = listener, _crew = crew, _closing = false }, Crew)
   l._fiber = core.service(function()
+    does("http listener", listener)
     local closed <close> = is_own and listener or nil
     return spread.run(crew, listener, function(message)
       report(server, "cannot accept: " .. message)
       sleep(0.05)
     end)
   end, service_of(listener))
-  l._fiber:name("http " .. listener:endpoint())
   return l
 end
 
@@ -663,12 +673,12 @@ function Server:listen(address, options, behind)
     _permits = pl.semaphore(self._options.max_connections), _source = source,
   }, Listener)
   l._fiber = core.service(function()
+    does("http listener", listener)
     -- However the fiber ends; a listener of the program may have others who accept from it.
     local closed <close> = is_own and listener or nil
     pl.scope(function(scope) accept(self, l, scope) end)
     return true
   end, service_of(listener))
-  l._fiber:name("http " .. listener:endpoint())
   return l
 end
 
@@ -683,7 +693,9 @@ function Server:run(address, options, ready)
   if type(options) == "table" then
     for name, value in pairs(options) do
       if name == "grace" then
-        if type(value) ~= "number" or value ~= value or value < 0 then error("option 'grace' must be a number of seconds", 2) end
+        if type(value) ~= "number" or value ~= value or value < 0 then
+          error("option 'grace' must be a number of seconds" .. (value ~= value and ", not nan" or ""), 2)
+        end
         grace = value
       elseif name == "drain" then
         if type(value) ~= "boolean" then error("option 'drain' must be true or false", 2) end
@@ -695,12 +707,14 @@ function Server:run(address, options, ready)
     end
   end
   local ended, message, code = pl.scope(function(scope)
+    does "http server"
     local ok, l, message, code = pcall(self.listen, self, address, rest)
     if not ok then return false, l end
     if not l then return nil, message, code end
     -- Before 'ready' tells anybody that it serves. Where the system refuses, the signal ends the program, as ever.
     local stop <close> = drains and require "perilune.signal".on "TERM" or nil
     local drain = stop and scope:spawn(function()
+      does "http server"
       if stop:recv() == nil then return nil end
       stop:close()                                          -- a second one ends the program
       return l:close(grace)

@@ -30,6 +30,7 @@ use crate::failure::Failure;
 use crate::poller::{self, Backlog, Registration};
 use crate::signal_names;
 use crate::stream::Stream;
+use crate::surplus::{self, ANY, Limit};
 use parking_lot::Mutex;
 use perilune_domain::objects::fill;
 use perilune_domain::outside::{self, Awaited, Reason, Turn, Waiter};
@@ -385,13 +386,13 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
     vm.set_field(mt, "__index", index)
 }
 
-fn this(vm: &mut Vm) -> LuaResult<Arc<Process>> {
-    vm.check_shared_arc(1, &PROCESS)
+fn this(vm: &mut Vm, last: u32, limit: Limit) -> LuaResult<Arc<Process>> {
+    surplus::this(vm, &PROCESS, last, limit)
 }
 
 /// `p.stdin`, `p.pid`, methods.
 static INDEX: Native = Native::leaf("index", |vm| {
-    let process = this(vm)?;
+    let process = this(vm, ANY, Limit::Own)?;
     let key = vm.arg(2).as_string().map(|s| s.to_text()).unwrap_or_default();
     let stream = match &*key {
         "pid" => return vm.ret(i64::from(process.pid)),
@@ -429,7 +430,7 @@ static SPAWN: Native = Native::leaf("spawn", |vm| {
 
 /// `p:wait([limit])`: how it has ended.
 static WAIT: Native = Native::leaf("wait", |vm| {
-    let process = this(vm)?;
+    let process = this(vm, 2, Limit::Own)?;
     let (deadline, is_over) = match outside::woken(vm)? {
         Turn::First => (outside::opt_deadline(vm, 2)?, false),
         Turn::Asleep => return Err(vm.park()),
@@ -463,7 +464,7 @@ static WAIT: Native = Native::leaf("wait", |vm| {
 
 /// `p:kill([signal])`: sends a signal to the process and what it has started.
 static KILL: Native = Native::leaf("kill", |vm| {
-    let process = this(vm)?;
+    let process = this(vm, 2, Limit::Own)?;
     let signal = signal_names::check(vm, 2, Some(libc::SIGTERM))?;
     match process.kill(signal) {
         Ok(()) => vm.ret(true),
@@ -476,6 +477,6 @@ static KILL: Native = Native::leaf("kill", |vm| {
 
 /// The process goes out of scope: it is killed, and its streams are closed.
 static AT_SCOPE_END: Native = Native::leaf("close", |vm| {
-    this(vm)?.end();
+    this(vm, ANY, Limit::Own)?.end();
     Ok(0)
 });

@@ -59,6 +59,7 @@ pub static RPC: Native = Native::reentrant("perilune.rpc", |vm| {
             &IS_LISTENER,
             &crate::serve::SPREAD,
             &crate::keep::KEEP,
+            &crate::doing::DOES,
         ],
     )?;
     static SOURCE: outside::Source = outside::Source::new(include_bytes!("rpc.lua"));

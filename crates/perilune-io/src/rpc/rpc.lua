@@ -5,7 +5,7 @@ local setmetatable, type, xpcall = setmetatable, type, xpcall
 local format, traceback = string.format, debug.traceback
 local pl, net = require "perilune", require "perilune.net"
 local scope = pl.scope
-local daemon, service = natives.daemon, natives.service
+local daemon, service, does = natives.daemon, natives.service, natives.does
 
 local UNKNOWN <const> = 1
 
@@ -64,6 +64,7 @@ local function answer(peer, handlers, id, kind, name, ...)
 end
 
 local function work(peer, n, handlers, workers)
+  does "rpc call"
   local gone <close> = setmetatable({}, { __close = function()
     workers[n] = nil
     peer:gone(n)
@@ -73,7 +74,8 @@ local function work(peer, n, handlers, workers)
 end
 
 -- The control fiber of a connection: its scope ends with the connection. Calls that still run for it then are cancelled; what it was notified of is carried out.
-local function control(s, peer, handlers)
+local function control(s, peer, handlers, connection)
+  does("rpc connection", connection)
   local workers = {}
   local event, n = peer:event()
   while event do
@@ -98,6 +100,7 @@ local Entry = {
 }
 
 local function serve_connection(source, connection, handlers, calls, permit, entry)
+  does("rpc connection", connection)
   local permit <close> = permit
   local entry <close> = entry
   -- in a domain of a crew
@@ -108,7 +111,7 @@ local function serve_connection(source, connection, handlers, calls, permit, ent
   if not peer then return end
   entry.peer = peer
   if entry.server.ends then peer:drain() end
-  scope(control, peer, handlers)
+  scope(control, peer, handlers, connection)
 end
 
 -- The module ---------------------------------------------------------------------------------------
@@ -137,6 +140,7 @@ local serve_options = { max = true, calls = true, domains = true, all = "'max', 
 
 -- Hears how long connections may go on when the listener is closed, if whoever closes it says so, and cancels those that go on then. A connection without calls is closed at once.
 local function limit(server, closing, kept)
+  does "rpc listener"
   local grace = closing:recv()
   server.ends = math.type(grace) ~= nil
   server.told:close()
@@ -159,6 +163,7 @@ end
 
 -- Whether all connections have ended by themselves, where whoever closes the listener waits for that.
 local function accept(source, handlers, calls, permits)
+  does("rpc listener", source)
   local kept <close>, closing = natives.keep(source)
   -- that of a domain of a crew
   if type(source) == "table" then closing = source.closing end

@@ -9,9 +9,9 @@ use crate::Vm;
 use crate::interp::frame_closure;
 use crate::object::LuaClosure;
 use crate::value::{Gc, Value};
-use perilune_trace::FiberRef;
 use perilune_trace::attach::{self, Request};
 use perilune_trace::fibers::{FiberState, Line};
+use perilune_trace::{FiberRef, names};
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::OpenOptionsExt;
@@ -129,6 +129,8 @@ impl Vm {
                 line.write(&mut text);
             }
         }
+        // The session may be new, and nobody may have emitted anything in it.
+        names::bring_up_to_date();
         // Under another name first: who waits for the file finds a whole one.
         let mut part = path.as_os_str().to_owned();
         part.push(".part");

@@ -114,7 +114,7 @@ pub fn text(listing: &Listing, definitions: &Definitions, own: &Own, out: &mut d
             let first = group[0];
             let who = match (group.len(), first.fiber.is_root()) {
                 (1, true) => first.name.clone(),
-                (1, false) => format!("{} (number {})", first.name, first.fiber.index()),
+                (1, false) => format!("{} (number {})", first.title, first.fiber.index()),
                 (n, _) if first.name.starts_with("fiber ") => format!("{n} x fiber"),
                 (n, _) => format!("{n} x {}", first.name),
             };
@@ -161,7 +161,7 @@ pub fn json(listing: &Listing, definitions: &Definitions, pid: u32, title: &str)
             ("domain", number(domain as u64)),
             ("domain_name", text(listing.domains.get(&domain).map_or("", String::as_str))),
             ("fiber", if fiber.fiber.is_root() { Json::Null } else { number(fiber.fiber.index() as u64) }),
-            ("name", text(&fiber.name)),
+            ("name", text(&fiber.title)),
             ("state", text(fiber.state.word())),
             ("age_ns", number(fiber.age_ns)),
             ("wait", fiber.wait.as_ref().map_or(Json::Null, wait)),
@@ -191,6 +191,7 @@ mod tests {
         let fiber = |n: u32, name: &str, object: &str| Fiber {
             fiber: FiberRef::new(1, 0, n),
             name: name.to_owned(),
+            title: name.to_owned(),
             state: FiberState::Waits,
             stack: 0,
             age_ns: 1_000_000_000 * (10 - n as u64),
