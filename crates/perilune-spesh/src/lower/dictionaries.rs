@@ -3,7 +3,7 @@
 //! A leaf finds whatever key in whatever table, but half of what it takes is being called, and asking which. Where the log has seen nothing but strings as keys, or tables, or integers in tables without such elements, the key is looked for in line, where it has a node (`perilune_vm`'s
 //! `table/nodes.rs`): a string that is interned, if the table has strings in nodes, a table, and an integer below the square of how many nodes there are. If it is there, its value is got, or replaced by a number or a truth value; all else is the leaf's.
 //!
-//! The node that was found is known until something may have been stored elsewhere ([`Fact::Entry`]): `count[word] = (count[word] or 0) + 1` looks for it once. On the way of a leaf it is not known, and says so.
+//! The node that was found is known until something may have been stored elsewhere ([`Fact::Entry`]): `count[word] = (count[word] or 0) + 1` looks for it once. On the way of a leaf it is not known, and is looked for again.
 
 use super::facts::{Fact, Name};
 use super::memory::Stored;
@@ -52,14 +52,20 @@ impl Lowering<'_, '_> {
         });
     }
 
-    /// The node that a table has for a key, as the fact says if it holds; else it is looked for. If there is none, goes to `miss`.
+    /// The node that a table has for a key, as the fact says if it holds and somebody knew; else it is looked for. If there is none, goes to `miss`.
     fn entry(&mut self, fact: Fact, table: Value, (key, tag): (usize, Tag), miss: Block) -> Value {
         if !self.has(fact) {
             return self.node_of(table, key, tag, miss);
         }
-        let node = self.values(fact)[0];
-        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, node, 0);
-        self.unless(there, miss);
+        let known = self.values(fact)[0];
+        let [unknown, found] = [(); 2].map(|()| self.b.create_block());
+        let node = self.b.append_block_param(found, types::I64);
+        self.b.ins().brif(known, found, &[known.into()], unknown, &[]);
+        self.go_to(unknown);
+        // A leaf has looked. It may have put the interned string in the key's place.
+        let looked_for = self.node_of(table, key, tag, miss);
+        self.b.ins().jump(found, &[looked_for.into()]);
+        self.go_to(found);
         node
     }
 
