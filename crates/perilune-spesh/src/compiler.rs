@@ -299,12 +299,12 @@ impl Compiler {
         let mut whys: Vec<Option<Why>> = vec![None; candidates.len()];
         for group in 0..candidates.len() {
             let members = (0..candidates.len()).filter(|&n| groups[n] == group && costs[n].is_some());
-            let mut members: Vec<usize> = members.collect();
+            let members: Vec<usize> = members.collect();
             let with_costs = members.iter().filter_map(|&n| Some((&candidates[n], costs[n]?)));
             let Some(why) = too_little(with_costs, part, purse).filter(|_| !members.is_empty()) else {
                 continue;
             };
-            self.worst(candidates, &mut members).iter().for_each(|&n| whys[n] = Some(why));
+            self.worst(candidates, &members).into_iter().for_each(|n| whys[n] = Some(why));
         }
         self.drop_for(candidates, whys)
     }
@@ -313,13 +313,13 @@ impl Compiler {
     fn drops_excess(&self, candidates: &mut Vec<Candidate>, purse: Option<(&Budget, Window)>) -> bool {
         let Some((budget, window)) = purse else { return false };
         let drafts = (0..candidates.len()).filter(|&n| candidates[n].draft().is_some());
-        let mut drafts: Vec<usize> = drafts.collect();
+        let drafts: Vec<usize> = drafts.collect();
         let price: f64 = drafts.iter().map(|&n| candidates[n].price).sum();
         if drafts.len() < 2 || budget.affords(price) {
             return false;
         }
         let mut whys: Vec<Option<Why>> = vec![None; candidates.len()];
-        for &n in self.worst(candidates, &mut drafts) {
+        for n in self.worst(candidates, &drafts) {
             let saves = self.cost_among(&candidates[n], candidates, true).map_or(0.0, Cost::saves);
             let worth = budget.worth(saves * candidates[n].part, window);
             whys[n] = Some(Why::TooLittle(worth, candidates[n].price));
@@ -328,14 +328,15 @@ impl Compiler {
     }
 
     /// Those of `members` without which the others lose least, for what they cost: some of them.
-    fn worst<'a>(&self, candidates: &[Candidate], members: &'a mut [usize]) -> &'a [usize] {
-        let gain = |n: &usize| {
-            let one = &candidates[*n];
+    fn worst(&self, candidates: &[Candidate], members: &[usize]) -> Vec<usize> {
+        let gain = |n: usize| {
+            let one = &candidates[n];
             let saves = self.cost_among(one, candidates, true).map_or(0.0, Cost::saves);
             saves * one.part / one.price.max(1.0)
         };
-        members.sort_by_cached_key(|n| ordered(gain(n)));
-        &members[..members.len().div_ceil(DROPPED)]
+        let mut gains: Vec<(f64, usize)> = members.iter().map(|&n| (gain(n), n)).collect();
+        gains.sort_by(|one, other| one.0.total_cmp(&other.0));
+        gains.into_iter().map(|(_, n)| n).take(members.len().div_ceil(DROPPED)).collect()
     }
 
     /// Whether any is dropped.
@@ -586,12 +587,6 @@ fn subject<'a>(
     let inside = (0..log.proto().code.len()).filter(|&at| unit.contains(at)).collect();
     let (stepped, inlined) = (&draft.stepped, &draft.inlined);
     Subject { log, starts: unit.starts, inside, stepped, inlined, unmade: &draft.unmade, callees }
-}
-
-/// A number by which floats are in order.
-fn ordered(gain: f64) -> i64 {
-    let bits = gain.to_bits() as i64;
-    bits ^ (((bits >> 63) as u64) >> 1) as i64
 }
 
 /// For each candidate the number of its group: those of a group call each other, one way or another.

@@ -36,7 +36,9 @@ impl Lowering<'_, '_> {
             return self.take_or_nil(at, table, slots, offset, miss);
         }
         self.take(at, slots, offset, miss);
-        if let Some(known) = self.known(a).filter(|_| ty.tag().is_some()) {
+        // The instruction may have put the value where the table was, under a name that was the table's.
+        let stays = ty.tag().is_some() && !fact.mentions(self.name_of(a));
+        if let Some(known) = self.known(a).filter(|_| stays) {
             self.keep(fact, vec![known.val]);
         }
     }

@@ -304,10 +304,10 @@ impl Lowering<'_, '_> {
         let table = self.upvalue_table(up, slow.block).val;
         let name = Name::Upvalue(self.frame, up);
         self.is_something(&stored, slow.block);
-        let what = self.b.ins().iconst(types::I64, layout::FIELD);
         if let Some(Cache::Own { shape, slot }) = self.site(at).cache {
             self.set_own_field((name, table), (shape, slot), &stored, slow.block);
         } else {
+            let what = self.b.ins().iconst(types::I64, layout::FIELD);
             let node = self.global_address(up, i.b(), i.d(), slow.block);
             self.is_writable((Some(name), table), what, &stored, slow.block);
             let tag = self.load(types::I8, node, layout::NODE_VALUE_TAG);
