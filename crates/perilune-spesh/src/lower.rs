@@ -49,6 +49,7 @@ mod paths;
 mod protect;
 mod registers;
 mod runtime;
+mod stores;
 mod strings;
 mod trials;
 mod unmade;

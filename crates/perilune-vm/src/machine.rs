@@ -367,6 +367,8 @@ pub(crate) struct Machine {
     pub watched: bool,
     /// Allocations are sampled. Each is to be found at the line that makes it, under the function that does, so nothing runs as machine code, which knows neither while it allocates.
     pub sampled: bool,
+    /// Machine code has been left for an interrupt that is to be acted on: what a tick finds then is not interpreted.
+    pub polled: bool,
     /// What the code counts in that was left last because something was not as expected. To be compared, not to be followed.
     left: *const Exits,
     /// Runs under way, on whichever native stack, innermost first.
@@ -394,6 +396,7 @@ impl Default for Machine {
             outside: &raw const crate::interp::HANDLERS,
             watched: false,
             sampled: false,
+            polled: false,
             left: std::ptr::null(),
             runs: null_mut(),
             unmade: 0,

@@ -6,7 +6,7 @@
 //! A collection that is due comes *before* the allocation, and not after it as in the interpreter: else the way that collects would take what is known of the new object with it where both ways meet.
 
 use super::facts::{Fact, Name};
-use super::memory::Stored;
+use super::stores::Stored;
 use super::{EXITED, Known, Lowering, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
 use perilune_syntax::Op;

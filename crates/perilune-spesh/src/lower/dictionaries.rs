@@ -6,7 +6,7 @@
 //! The node that was found is known until something may have been stored elsewhere ([`Fact::Entry`]): `count[word] = (count[word] or 0) + 1` looks for it once. On the way of a leaf it is not known, and is looked for again.
 
 use super::facts::{Fact, Name};
-use super::memory::Stored;
+use super::stores::Stored;
 use super::{Lowering, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
 use perilune_vm::Tag;

@@ -9,7 +9,7 @@
 //! Values of which nothing is known have no such fact: a tag more would have to be kept for each.
 
 use super::facts::{Fact, Name};
-use super::memory::Stored;
+use super::stores::Stored;
 use super::{Known, Lowering, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, types};
 use perilune_vm::Tag;
@@ -43,12 +43,12 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Replaces what the field in a slot of the table has, which has this shape; what is out of the ordinary goes to `miss`.
+    /// Replaces what the field in a slot of the table has, which has this shape; what is out of the ordinary goes to `miss`. `fills`: as [`Lowering::replace_field`] says.
     pub(super) fn set_own_field(
         &mut self,
         (name, table): (Name, Value),
         field: (u32, u32),
-        stored: &Stored,
+        (stored, fills): (&Stored, bool),
         miss: Block,
     ) {
         let slots = self.slots(name, table, field.0, miss);
@@ -61,7 +61,7 @@ impl Lowering<'_, '_> {
                 self.store(stored.payload, slots, offset + layout::PAYLOAD)
             }
             Some(_) => self.store_stored(stored, slots, offset),
-            None => self.replace(slots, offset, stored, miss),
+            None => self.replace_field((table, slots), offset, stored, fills, miss),
         }
         self.has_stored(name, field, stored);
     }

@@ -5,7 +5,8 @@
 //! Where a leaf does not know, the instruction is done slowly.
 
 use super::facts::Fact;
-use super::memory::{Key, Stored};
+use super::memory::Key;
+use super::stores::Stored;
 use super::{Known, Lowering, Name, Slow, State, Ty};
 use crate::backend::clif::{Block, InstBuilder, MemFlagsData, Value, condcodes::IntCC, types};
 use perilune_syntax::Op;

@@ -1,20 +1,11 @@
 //! Copies, upvalues, fields and elements.
 
 use super::facts::Fact;
-use super::{Known, Lowering, Name, Slow, Ty};
+use super::{Known, Lowering, Name, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::FloatCC, condcodes::IntCC, types};
-use perilune_syntax::bytecode::RK_CONST;
-use perilune_syntax::{Constant, Instr, Op};
+use perilune_syntax::{Instr, Op};
 use perilune_vm::machine::{APPENDS, Cache, OTHER_KEY, OTHER_OBJECT, Path, layout};
 use perilune_vm::{ArrayKind, Tag};
-
-/// A value to be stored.
-pub(super) struct Stored {
-    pub payload: Value,
-    pub tag: Value,
-    /// What the tag is, if that is known.
-    pub known: Option<Tag>,
-}
 
 /// The key of an element.
 #[derive(Clone, Copy)]
@@ -305,7 +296,7 @@ impl Lowering<'_, '_> {
         let name = Name::Upvalue(self.frame, up);
         self.is_something(&stored, slow.block);
         if let Some(Cache::Own { shape, slot }) = self.site(at).cache {
-            self.set_own_field((name, table), (shape, slot), &stored, slow.block);
+            self.set_own_field((name, table), (shape, slot), (&stored, self.fills(at, &stored)), slow.block);
         } else {
             let what = self.b.ins().iconst(types::I64, layout::FIELD);
             let node = self.global_address(up, i.b(), i.d(), slow.block);
@@ -439,13 +430,7 @@ impl Lowering<'_, '_> {
         let (slow, name) = (self.slow(at), self.name_of(i.b() as usize));
         let a = i.a() as usize;
         let ty = self.result(at);
-        if let Some(paths) = self.paths(at) {
-            self.take_inherited(at, table.val, paths, ty, slow.block);
-        } else if let (Some(Cache::Class { node }), false) = (self.site(at).cache, self.site(at).shapes) {
-            self.take_from_class(at, (name, table.val), node, slow.block);
-        } else {
-            self.field_by_leaf(at, table.val, ty, slow.block);
-        }
+        self.find_in_table(at, (name, table.val), ty, slow.block);
         self.define(a + layout::GAP as usize, table);
         self.is_copy(a + layout::GAP as usize, name);
         let joins = !slow.exits;
@@ -495,22 +480,27 @@ impl Lowering<'_, '_> {
         let (name, table) = self.table_in(at, b, slow.block);
         let a = i.a() as usize;
         let ty = self.result(at);
+        self.find_in_table(at, (name, table), ty, slow.block);
+        self.join(at, slow, Some((a, ty)));
+    }
+
+    /// What the table, or its class, has under the name of instruction `at` becomes its register, of this type: by the cache that the log has seen, if there was one shape, by the shapes that it has seen, or by a leaf. Else goes to `slow`.
+    fn find_in_table(&mut self, at: usize, (name, table): (Name, Value), ty: Ty, slow: Block) {
+        let (site, i) = (self.site(at), self.code(at));
         if site.shapes && !site.fields.own().is_empty() {
             return self.get_field_of_shapes(at, (name, table), ty, slow);
         }
         if let Some(paths) = self.paths(at) {
-            self.take_inherited(at, table, paths, ty, slow.block);
-            return self.join(at, slow, Some((a, ty)));
+            return self.take_inherited(at, table, paths, ty, slow);
         }
         if !site.fields.lacking().is_empty() {
             return self.get_field_of_shapes(at, (name, table), ty, slow);
         }
         let Some(cache) = site.cache.filter(|_| !site.shapes) else {
-            self.field_by_leaf(at, table, ty, slow.block);
-            return self.join(at, slow, Some((a, ty)));
+            return self.field_by_leaf(at, table, ty, slow);
         };
         let miss = self.is_suspect(at).then(|| self.aside());
-        let to = miss.as_ref().map_or(slow.block, |miss| miss.block);
+        let to = miss.as_ref().map_or(slow, |miss| miss.block);
         match cache {
             Cache::Add { .. } | Cache::OfStrings { .. } => self.field_by_leaf(at, table, ty, to),
             Cache::Own { shape, slot } => self.own_field(at, (name, table), (shape, slot), to),
@@ -521,9 +511,8 @@ impl Lowering<'_, '_> {
             }
         }
         if let Some(miss) = miss {
-            self.join_with(at, miss, |this| this.field_by_leaf(at, table, ty, slow.block));
+            self.join_with(at, miss, |this| this.field_by_leaf(at, table, ty, slow));
         }
-        self.join(at, slow, Some((a, ty)));
     }
 
     /// What the table inherits along one of these ways becomes the register of instruction `at`; a leaf finds it for tables of other classes.
@@ -535,10 +524,10 @@ impl Lowering<'_, '_> {
     }
 
     /// `GETFIELD` of tables of several shapes; a leaf does it for those that the log has not seen, if there were more.
-    fn get_field_of_shapes(&mut self, at: usize, (name, table): (Name, Value), ty: Ty, slow: Slow) {
-        let (a, fields) = (self.code(at).a() as usize, self.site(at).fields);
+    fn get_field_of_shapes(&mut self, at: usize, (name, table): (Name, Value), ty: Ty, slow: Block) {
+        let fields = self.site(at).fields;
         let miss = (fields.others() || self.is_suspect(at)).then(|| self.aside());
-        let to = miss.as_ref().map_or(slow.block, |miss| miss.block);
+        let to = miss.as_ref().map_or(slow, |miss| miss.block);
         let address = self.field_of_shapes((name, table), (fields.own(), fields.lacking()), to);
         if ty == Ty::Any && self.site(at).result.contains(Tag::NIL) {
             self.take_or_nil(at, table, address, 0, to);
@@ -546,13 +535,12 @@ impl Lowering<'_, '_> {
             self.take(at, address, 0, to);
         }
         if let Some(miss) = miss {
-            self.join_with(at, miss, |this| this.field_by_leaf(at, table, ty, slow.block));
+            self.join_with(at, miss, |this| this.field_by_leaf(at, table, ty, slow));
         }
-        self.join(at, slow, Some((a, ty)));
     }
 
     /// Where a table of one of these shapes has the field, for which each of the first names the slot, and the others lack it: what they have is nil, unless their metatable knows better. Others go to `miss`.
-    fn field_of_shapes(
+    pub(super) fn field_of_shapes(
         &mut self,
         (name, table): (Name, Value),
         (own, lacking): (&[(u32, u32)], &[u32]),
@@ -584,91 +572,6 @@ impl Lowering<'_, '_> {
         address
     }
 
-    /// The value that a store stores: what operand `x` stands for. `None`: nil, which takes something away.
-    pub(super) fn stored(&mut self, x: u16) -> Option<Stored> {
-        let r = (x & !RK_CONST) as usize;
-        let (address, tag) = match x & RK_CONST {
-            0 => match self.known(r) {
-                Some(known) => return Some(self.number(known)),
-                None => (self.b.use_var(self.base), None),
-            },
-            _ => match self.constant(r) {
-                Some(known) => return Some(self.number(known)),
-                None => match self.proto.constants[r] {
-                    Constant::Nil => return None,
-                    Constant::Boolean(false) => (self.constants(), Some(Tag::FALSE)),
-                    Constant::Boolean(true) => (self.constants(), Some(Tag::TRUE)),
-                    _ => (self.constants(), Some(Tag::STRING)),
-                },
-            },
-        };
-        let payload = self.load(types::I64, address, Self::slot(r) + layout::PAYLOAD);
-        let own = self.load(types::I8, address, Self::slot(r) + layout::TAG);
-        Some(Stored { payload, tag: own, known: tag })
-    }
-
-    fn number(&mut self, known: Known) -> Stored {
-        let tag = known.ty.tag().expect("a known type");
-        let own = self.b.ins().iconst(types::I8, tag.0 as i64);
-        Stored { payload: known.val, tag: own, known: Some(tag) }
-    }
-
-    /// The value is not nil, else goes to `slow`.
-    pub(super) fn is_something(&mut self, stored: &Stored, slow: Block) {
-        if stored.known.is_none() {
-            let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, stored.tag, Tag::NIL.0 as i64);
-            self.unless(there, slow);
-        }
-    }
-
-    /// The value may be stored into the object, which has this name if it has one; the collector is told of it. `at`: what for, as [`layout::store_barrier`] says.
-    pub(super) fn is_writable(
-        &mut self,
-        (name, object): (Option<Name>, Value),
-        at: Value,
-        stored: &Stored,
-        slow: Block,
-    ) {
-        if name.is_some_and(|name| self.has(Fact::Fresh(name))) {
-            return;
-        }
-        self.writable(name, object, slow);
-        if stored.known.is_some_and(|tag| tag < Tag::STRING) {
-            return;
-        }
-        let [old, tell, done] = [(); 3].map(|()| self.b.create_block());
-        self.b.set_cold_block(tell);
-        if stored.known.is_none() {
-            let plain = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, stored.tag, Tag::STRING.0 as i64);
-            self.b.ins().brif(plain, done, &[], old, &[]);
-        } else {
-            self.b.ins().jump(old, &[]);
-        }
-        self.go_to(old);
-        let vm = self.b.use_var(self.vm);
-        let epoch = self.load(types::I32, object, layout::OBJECT_EPOCH);
-        let current = self.load(types::I32, vm, layout::VM_EPOCH);
-        let same = self.b.ins().icmp(IntCC::Equal, epoch, current);
-        self.b.ins().brif(same, done, &[], tell, &[]);
-        self.go_to(tell);
-        let [] = self.words(layout::store_barrier(), &[vm, object, at]);
-        self.b.ins().jump(done, &[]);
-        self.go_to(done);
-    }
-
-    pub(super) fn store_stored(&mut self, stored: &Stored, address: Value, offset: i32) {
-        self.store(stored.payload, address, offset + layout::PAYLOAD);
-        self.store(stored.tag, address, offset + layout::TAG);
-    }
-
-    /// A value that is there, and not nil, is replaced.
-    pub(super) fn replace(&mut self, address: Value, offset: i32, by: &Stored, slow: Block) {
-        let tag = self.load(types::I8, address, offset + layout::TAG);
-        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
-        self.unless(there, slow);
-        self.store_stored(by, address, offset);
-    }
-
     /// `SETUPVAL`.
     pub(super) fn set_upvalue(&mut self, at: usize) {
         let i = self.code(at);
@@ -685,107 +588,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// `SETFIELD` into a field that is there, or that the table gets; where there were several shapes, by a leaf.
-    pub(super) fn set_field(&mut self, at: usize) {
-        let i = self.code(at);
-        let a = i.a() as usize;
-        self.guard_seen(at, a);
-        let site = self.site(at);
-        if site.shape.is_none() || !matches!(self.ty(a), Ty::Any | Ty::Table) {
-            return self.step(at);
-        }
-        let slow = if self.known(a).is_some() { self.slow(at) } else { self.aside() };
-        let (name, table) = self.table_in(at, a, slow.block);
-        let stored = self.stored(i.c());
-        let what = self.b.ins().iconst(types::I64, layout::FIELD);
-        if let Some(stored) = stored.as_ref().filter(|_| site.shapes && self.is_replaced(at)) {
-            // What adds the field, or takes it away, and tables of other shapes are for a leaf.
-            let miss = self.aside();
-            self.is_something(stored, miss.block);
-            let address = self.field_of_shapes((name, table), (site.fields.own(), &[]), miss.block);
-            self.is_writable((Some(name), table), what, stored, miss.block);
-            self.replace(address, 0, stored, miss.block);
-            if let Some(now) = &mut self.now {
-                site.fields.own().iter().for_each(|field| now.forget_field(*field));
-            }
-            self.join_with(at, miss, |this| this.set_field_by_leaf(at, table, slow.block));
-            return self.join(at, slow, None);
-        }
-        let (Some(cache), Some(stored)) = (site.cache.filter(|_| !site.shapes), stored) else {
-            self.set_field_by_leaf(at, table, slow.block);
-            return self.join(at, slow, None);
-        };
-        let miss = self.is_suspect(at).then(|| self.aside());
-        let to = miss.as_ref().map_or(slow.block, |miss| miss.block);
-        self.is_something(&stored, to);
-        match cache {
-            Cache::Own { shape, slot } => self.set_own_field((name, table), (shape, slot), &stored, to),
-            Cache::Add { before, slot, shape } => {
-                let slots = self.slots(name, table, before, to);
-                // Another domain may have recorded this, and here no table has had the field yet: then its name has no number, by which it is found.
-                self.has_number(i.b(), to);
-                self.may_grow(table, slot, to);
-                self.is_writable((Some(name), table), what, &stored, to);
-                self.store_stored(&stored, slots, Self::slot(slot as usize));
-                let after = self.b.ins().iconst(types::I32, shape as i64);
-                self.store(after, table, layout::TABLE_SHAPE);
-                if let Some(now) = &mut self.now {
-                    now.forget_shapes();
-                }
-                self.keep(Fact::Slots(name, shape), vec![slots]);
-                self.has_stored(name, (shape, slot), &stored);
-            }
-            Cache::Node | Cache::Class { .. } | Cache::OfStrings { .. } => {
-                self.set_field_by_leaf(at, table, slow.block);
-            }
-        }
-        if let Some(miss) = miss {
-            self.join_with(at, miss, |this| this.set_field_by_leaf(at, table, slow.block));
-        }
-        self.join(at, slow, None);
-    }
-
-    /// `SETFIELD` at `at` has replaced fields of tables, whose shapes are known. Names of metamethods are not for machine code.
-    fn is_replaced(&self, at: usize) -> bool {
-        let name = &self.proto.constants[self.code(at).b() as usize];
-        let is_plain = matches!(name, Constant::String(s) if !s.starts_with(b"__"));
-        is_plain && !self.site(at).fields.own().is_empty()
-    }
-
-    /// `SETFIELD` of whatever table.
-    fn set_field_by_leaf(&mut self, at: usize, table: Value, slow: Block) {
-        let i = self.code(at);
-        let stored = self.stored_or_nil(i.c());
-        let key = self.name_constant(i.b());
-        self.set_by(layout::set_field(), table, key, &stored, slow);
-        if let Some(now) = &mut self.now {
-            now.forget_structure(at);
-        }
-        self.collect_if_due(at, true);
-    }
-
-    /// The table has room for field `slot`, and getting it is nobody's business; else goes to `slow`.
-    fn may_grow(&mut self, table: Value, slot: u32, slow: Block) {
-        let room = self.load(types::I8, table, layout::TABLE_FIELDS);
-        let fits = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, room, slot as i64);
-        self.unless(fits, slow);
-        let flags = self.load(types::I8, table, layout::OBJECT_FLAGS);
-        let class = self.b.ins().band_imm_u(flags, layout::IS_CLASS as i64);
-        let plain = self.b.ins().icmp_imm_u(IntCC::Equal, class, 0);
-        self.unless(plain, slow);
-        self.lacks_metamethod(table, layout::NO_NEWINDEX, slow);
-    }
-
-    /// The string that constant `n` is has a number, as names of fields have.
-    pub(super) fn has_number(&mut self, n: u16, otherwise: Block) {
-        let key = self.name_constant(n);
-        let atom = self.load(types::I32, key, layout::STRING_ATOM);
-        let named = self.b.ins().icmp_imm_u(IntCC::NotEqual, atom, 0);
-        self.unless(named, otherwise);
-    }
-
     /// The address of the string that constant `n` is.
-    fn name_constant(&mut self, n: u16) -> Value {
+    pub(super) fn name_constant(&mut self, n: u16) -> Value {
         let constants = self.constants();
         self.load(types::I64, constants, Self::slot(n as usize) + layout::PAYLOAD)
     }

@@ -16,7 +16,7 @@
 
 use super::exits::Exit;
 use super::facts::{Fact, Name};
-use super::memory::Stored;
+use super::stores::Stored;
 use super::{EXITED, Known, Lowering, Register, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, Variable, condcodes::IntCC, types};
 use crate::live;

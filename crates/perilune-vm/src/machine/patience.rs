@@ -7,6 +7,8 @@
 //! Code that is given up is what the function has until there is better, unless it is left so often that the interpreter is quicker ([`HOPELESS`]): what runs is recorded, and the next code knows more. How often that is asked for
 //! goes down by half each time.
 //!
+//! Code that leads to next to nothing whenever it is entered, after a few hundred exits, is given up however large it is ([`Patience::ends_early`]): by `entry.rs` it would not be entered any more, so that the exits that it is made anew for would never come.
+//!
 //! Rejected: the interpreter until then. It takes a tenth of a second before a function is recorded again that has been found not to be hot for that long; code that is left once in a hundred calls does the others.
 //! The same number for all, over the life of the code. Large functions of a long program are made anew for exits that cost less than that.
 
@@ -32,7 +34,7 @@ pub(super) struct Patience {
     /// When that was, in ticks.
     since: AtomicU64,
     /// So many are too many.
-    most: u32,
+    most: AtomicU32,
     /// So many in all are too many, however long they take to come.
     most_in_all: u32,
     /// At so many it is asked for better code once more.
@@ -44,7 +46,7 @@ impl Patience {
     pub fn new(total: u32, bytes: usize) -> Patience {
         let most = LEAST.max(u32::try_from(bytes / BYTES).unwrap_or(u32::MAX));
         let most_in_all = LEAST.saturating_add(u32::try_from(2 * bytes).unwrap_or(u32::MAX));
-        let (since, next) = (AtomicU64::new(ticks()), AtomicU32::new(0));
+        let (since, next, most) = (AtomicU64::new(ticks()), AtomicU32::new(0), AtomicU32::new(most));
         Patience { first: total, before: AtomicU32::new(total), since, most, most_in_all, next }
     }
 
@@ -55,7 +57,16 @@ impl Patience {
 
     /// Whether these are too many.
     pub fn is_over(&self, total: u32) -> bool {
-        self.counted(total) > self.most
+        self.counted(total) > self.most.load(Ordering::Relaxed)
+    }
+
+    /// The code leads to next to nothing. Whether that is for exits: then the fewest that count are too many.
+    pub fn ends_early(&self, total: u32) -> bool {
+        let early = self.counted(total) > LEAST;
+        if early {
+            self.most.store(LEAST, Ordering::Relaxed);
+        }
+        early
     }
 
     /// Whether these come so fast that nothing is gained by the code, by `now`.
@@ -106,6 +117,13 @@ mod tests {
         let (small, large) = (begun_at(NOW, 100), begun_at(NOW, 32_000));
         assert!(!small.is_over(1200) && small.is_over(1201));
         assert!(!large.is_over(9000) && large.is_over(9001));
+    }
+
+    #[test]
+    fn large_code_that_leads_to_nothing_has_two_hundred_exits_too() {
+        let large = begun_at(NOW, 32_000);
+        assert!(!large.ends_early(1200) && !large.is_over(1300));
+        assert!(large.ends_early(1201) && large.is_over(1201));
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! What a domain does when its specializer, on a thread of its own, says that time has passed, or that there is new machine code.
 //!
-//! A tick that finds a function running that has no machine code makes the domain *warm* by one; from [`WARM`] on what runs is recorded. So nothing is counted
+//! A tick that finds a function running that has no machine code, or is interpreted all the same, makes the domain *warm* by one; from [`WARM`] on what runs is recorded. So nothing is counted
 //! in between, and a program pays for looking after it with a little at each tick, and with the recordings: after each from which no machine code has come it takes more ticks until the next,
 //! unless the specializer has an appointment ([`super::Specializer::is_due`]).
+//!
+//! What is interpreted although it has machine code is so for a callee's sake, as often as not: calls of what has none leave machine code, and a function without loops and calls polls nowhere, so no tick ever finds it. A recording does. (The code of
+//! such a function had been given up, for exits, and its callers were interpreted from then on.)
 
 use crate::Vm;
 use crate::frame::{F_NATIVE, frame};
@@ -102,6 +105,7 @@ impl Vm {
     pub(crate) fn look_at_running(&mut self) {
         let machine = &mut self.lua.machine;
         machine.ticks.put_off = false;
+        let interpreted = !std::mem::replace(&mut machine.polled, false);
         let Some(specializer) = machine.specializer.clone() else { return };
         if machine.distrusted || machine.watched || machine.logging.is_some() {
             return;
@@ -114,7 +118,8 @@ impl Vm {
                 return;
             }
             let inst = (*frame_closure(base)).proto;
-            let cold = !is_compiled(inst, (*inst).position((*frame(base)).pc));
+            self.look_at_entries(inst);
+            let cold = interpreted || !is_compiled(inst, (*inst).position((*frame(base)).pc));
             let cold = cold && specializer.may_compile();
             if self.lua.machine.ticks.count(cold) || (cold && specializer.is_due()) {
                 self.begin_log(inst);
@@ -129,6 +134,7 @@ impl Vm {
         let handle = self.interrupt_handle();
         (self.lua.machine.ticks.fruitless, self.lua.machine.ticks.eager) = (0, true);
         self.lua.machine.ticks.change();
+        self.open_entries();
         for code in specializer.fetch(&handle) {
             let proto = Arc::as_ptr(code.proto());
             for n in 0..self.lua.gc.protos.len() {

@@ -1,0 +1,241 @@
+//! Stores into fields of tables.
+//!
+//! What a field has is replaced in line, also by nil, which is what the field has from then on: the shape stays. A field that has nil is one that the table lacks, as far as Lua is concerned: its metatable is asked (`__newindex`), and tables
+//! that stand for classes tell whoever has found the field further along (`perilune_vm::shape`). So where there is nil it is asked whether the table is of that kind ([`Lowering::may_fill`]).
+
+use super::facts::Fact;
+use super::{Known, Lowering, Name, Ty};
+use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
+use perilune_syntax::Constant;
+use perilune_syntax::bytecode::RK_CONST;
+use perilune_vm::Tag;
+use perilune_vm::machine::{Cache, layout};
+
+/// A value to be stored.
+pub(super) struct Stored {
+    pub payload: Value,
+    pub tag: Value,
+    /// What the tag is, if that is known.
+    pub known: Option<Tag>,
+}
+
+impl Lowering<'_, '_> {
+    /// The value that a store stores: what operand `x` stands for. `None`: nil, which takes something away.
+    pub(super) fn stored(&mut self, x: u16) -> Option<Stored> {
+        let r = (x & !RK_CONST) as usize;
+        let (address, tag) = match x & RK_CONST {
+            0 => match self.known(r) {
+                Some(known) => return Some(self.number(known)),
+                None => (self.b.use_var(self.base), None),
+            },
+            _ => match self.constant(r) {
+                Some(known) => return Some(self.number(known)),
+                None => match self.proto.constants[r] {
+                    Constant::Nil => return None,
+                    Constant::Boolean(false) => (self.constants(), Some(Tag::FALSE)),
+                    Constant::Boolean(true) => (self.constants(), Some(Tag::TRUE)),
+                    _ => (self.constants(), Some(Tag::STRING)),
+                },
+            },
+        };
+        let payload = self.load(types::I64, address, Self::slot(r) + layout::PAYLOAD);
+        let own = self.load(types::I8, address, Self::slot(r) + layout::TAG);
+        Some(Stored { payload, tag: own, known: tag })
+    }
+
+    fn number(&mut self, known: Known) -> Stored {
+        let tag = known.ty.tag().expect("a known type");
+        let own = self.b.ins().iconst(types::I8, tag.0 as i64);
+        Stored { payload: known.val, tag: own, known: Some(tag) }
+    }
+
+    /// The value is not nil, else goes to `slow`.
+    pub(super) fn is_something(&mut self, stored: &Stored, slow: Block) {
+        if stored.known.is_none() {
+            let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, stored.tag, Tag::NIL.0 as i64);
+            self.unless(there, slow);
+        }
+    }
+
+    /// The value may be stored into the object, which has this name if it has one; the collector is told of it. `at`: what for, as [`layout::store_barrier`] says.
+    pub(super) fn is_writable(
+        &mut self,
+        (name, object): (Option<Name>, Value),
+        at: Value,
+        stored: &Stored,
+        slow: Block,
+    ) {
+        if name.is_some_and(|name| self.has(Fact::Fresh(name))) {
+            return;
+        }
+        self.writable(name, object, slow);
+        if stored.known.is_some_and(|tag| tag < Tag::STRING) {
+            return;
+        }
+        let [old, tell, done] = [(); 3].map(|()| self.b.create_block());
+        self.b.set_cold_block(tell);
+        if stored.known.is_none() {
+            let plain = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, stored.tag, Tag::STRING.0 as i64);
+            self.b.ins().brif(plain, done, &[], old, &[]);
+        } else {
+            self.b.ins().jump(old, &[]);
+        }
+        self.go_to(old);
+        let vm = self.b.use_var(self.vm);
+        let epoch = self.load(types::I32, object, layout::OBJECT_EPOCH);
+        let current = self.load(types::I32, vm, layout::VM_EPOCH);
+        let same = self.b.ins().icmp(IntCC::Equal, epoch, current);
+        self.b.ins().brif(same, done, &[], tell, &[]);
+        self.go_to(tell);
+        let [] = self.words(layout::store_barrier(), &[vm, object, at]);
+        self.b.ins().jump(done, &[]);
+        self.go_to(done);
+    }
+
+    pub(super) fn store_stored(&mut self, stored: &Stored, address: Value, offset: i32) {
+        self.store(stored.payload, address, offset + layout::PAYLOAD);
+        self.store(stored.tag, address, offset + layout::TAG);
+    }
+
+    /// What is at an address, a field of the table, is replaced. Where that is nil, and the code is not to have a way for it (`fills`), and where that is somebody else's business, goes to `slow`.
+    pub(super) fn replace_field(
+        &mut self,
+        (table, address): (Value, Value),
+        offset: i32,
+        by: &Stored,
+        fills: bool,
+        slow: Block,
+    ) {
+        if !fills {
+            return self.replace(address, offset, by, slow);
+        }
+        let tag = self.load(types::I8, address, offset + layout::TAG);
+        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
+        let [nil, on] = [(); 2].map(|()| self.b.create_block());
+        self.b.ins().brif(there, on, &[], nil, &[]);
+        self.go_to(nil);
+        self.may_fill(table, slow);
+        self.b.ins().jump(on, &[]);
+        self.go_to(on);
+        self.store_stored(by, address, offset);
+    }
+
+    /// Whether the code of a store at `at` has a way of its own for fields that have nil: what comes and goes may be nil, as numbers are not, or it has been.
+    pub(super) fn fills(&self, at: usize, stored: &Stored) -> bool {
+        stored.known.is_none_or(|tag| tag == Tag::NIL || tag >= Tag::STRING) || self.is_suspect(at)
+    }
+
+    /// A value that is there, and not nil, is replaced.
+    pub(super) fn replace(&mut self, address: Value, offset: i32, by: &Stored, slow: Block) {
+        let tag = self.load(types::I8, address, offset + layout::TAG);
+        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
+        self.unless(there, slow);
+        self.store_stored(by, address, offset);
+    }
+
+    /// `SETFIELD` into a field that is there, or that the table gets; where there were several shapes, by a leaf.
+    pub(super) fn set_field(&mut self, at: usize) {
+        let i = self.code(at);
+        let a = i.a() as usize;
+        self.guard_seen(at, a);
+        let site = self.site(at);
+        if site.shape.is_none() || !matches!(self.ty(a), Ty::Any | Ty::Table) {
+            return self.step(at);
+        }
+        let slow = if self.known(a).is_some() { self.slow(at) } else { self.aside() };
+        let (name, table) = self.table_in(at, a, slow.block);
+        let stored = self.stored_or_nil(i.c());
+        let fills = self.fills(at, &stored);
+        let what = self.b.ins().iconst(types::I64, layout::FIELD);
+        if site.shapes && self.is_replaced(at) {
+            // What adds the field, and tables of other shapes are for a leaf.
+            let miss = self.aside();
+            let address = self.field_of_shapes((name, table), (site.fields.own(), &[]), miss.block);
+            self.is_writable((Some(name), table), what, &stored, miss.block);
+            self.replace_field((table, address), 0, &stored, fills, miss.block);
+            if let Some(now) = &mut self.now {
+                site.fields.own().iter().for_each(|field| now.forget_field(*field));
+            }
+            self.join_with(at, miss, |this| this.set_field_by_leaf(at, table, slow.block));
+            return self.join(at, slow, None);
+        }
+        let Some(cache) = site.cache.filter(|_| !site.shapes) else {
+            self.set_field_by_leaf(at, table, slow.block);
+            return self.join(at, slow, None);
+        };
+        let miss = self.is_suspect(at).then(|| self.aside());
+        let to = miss.as_ref().map_or(slow.block, |miss| miss.block);
+        match cache {
+            Cache::Own { shape, slot } => {
+                self.set_own_field((name, table), (shape, slot), (&stored, fills), to);
+            }
+            Cache::Add { before, slot, shape } if stored.known != Some(Tag::NIL) => {
+                self.is_something(&stored, to);
+                let slots = self.slots(name, table, before, to);
+                // Another domain may have recorded this, and here no table has had the field yet: then its name has no number, by which it is found.
+                self.has_number(i.b(), to);
+                self.may_grow(table, slot, to);
+                self.is_writable((Some(name), table), what, &stored, to);
+                self.store_stored(&stored, slots, Self::slot(slot as usize));
+                let after = self.b.ins().iconst(types::I32, shape as i64);
+                self.store(after, table, layout::TABLE_SHAPE);
+                if let Some(now) = &mut self.now {
+                    now.forget_shapes();
+                }
+                self.keep(Fact::Slots(name, shape), vec![slots]);
+                self.has_stored(name, (shape, slot), &stored);
+            }
+            Cache::Add { .. } | Cache::Node | Cache::Class { .. } | Cache::OfStrings { .. } => {
+                self.set_field_by_leaf(at, table, slow.block);
+            }
+        }
+        if let Some(miss) = miss {
+            self.join_with(at, miss, |this| this.set_field_by_leaf(at, table, slow.block));
+        }
+        self.join(at, slow, None);
+    }
+
+    /// `SETFIELD` at `at` has replaced fields of tables, whose shapes are known. Names of metamethods are not for machine code.
+    fn is_replaced(&self, at: usize) -> bool {
+        let name = &self.proto.constants[self.code(at).b() as usize];
+        let is_plain = matches!(name, Constant::String(s) if !s.starts_with(b"__"));
+        is_plain && !self.site(at).fields.own().is_empty()
+    }
+
+    /// `SETFIELD` of whatever table.
+    fn set_field_by_leaf(&mut self, at: usize, table: Value, slow: Block) {
+        let i = self.code(at);
+        let stored = self.stored_or_nil(i.c());
+        let key = self.name_constant(i.b());
+        self.set_by(layout::set_field(), table, key, &stored, slow);
+        if let Some(now) = &mut self.now {
+            now.forget_structure(at);
+        }
+        self.collect_if_due(at, true);
+    }
+
+    /// The table has room for field `slot`, and getting it is nobody's business; else goes to `slow`.
+    fn may_grow(&mut self, table: Value, slot: u32, slow: Block) {
+        let room = self.load(types::I8, table, layout::TABLE_FIELDS);
+        let fits = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, room, slot as i64);
+        self.unless(fits, slow);
+        self.may_fill(table, slow);
+    }
+
+    /// A field that the table lacks may be given a value, and that is nobody's business; else goes to `slow`.
+    fn may_fill(&mut self, table: Value, slow: Block) {
+        let flags = self.load(types::I8, table, layout::OBJECT_FLAGS);
+        let class = self.b.ins().band_imm_u(flags, layout::IS_CLASS as i64);
+        let plain = self.b.ins().icmp_imm_u(IntCC::Equal, class, 0);
+        self.unless(plain, slow);
+        self.lacks_metamethod(table, layout::NO_NEWINDEX, slow);
+    }
+
+    /// The string that constant `n` is has a number, as names of fields have.
+    pub(super) fn has_number(&mut self, n: u16, otherwise: Block) {
+        let key = self.name_constant(n);
+        let atom = self.load(types::I32, key, layout::STRING_ATOM);
+        let named = self.b.ins().icmp_imm_u(IntCC::NotEqual, atom, 0);
+        self.unless(named, otherwise);
+    }
+}
