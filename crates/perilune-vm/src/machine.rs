@@ -54,13 +54,14 @@ mod natives;
 mod paths;
 mod patience;
 mod points;
+mod site;
 mod stepper;
 mod ticks;
 mod unexpected;
 
 pub use crate::events::place_of;
 pub use leaf::{NOT_DONE, UNKNOWN};
-pub use log::{APPENDS, Cache, Log, OTHER_KEY, OTHER_OBJECT, Recording, Shapes, Site, Tags};
+pub use log::{Log, Recording};
 pub use metamethods::{Ends, Operand, Operator};
 pub use paths::{AccessPlace, Hop, OperatorPlace, Path};
 pub use points::{Built, MOST_WORDS, Point, Protected, Unmade, Word};
@@ -70,6 +71,7 @@ pub use unexpected::{Seen, Unexpected, name_of_register};
 pub use entry::MOST_INLINED;
 
 pub(crate) use log::{LOGGING, Logging};
+pub use site::{APPENDS, Cache, OTHER_KEY, OTHER_OBJECT, Shapes, Site, Tags};
 pub(crate) use ticks::Ticks;
 
 pub(crate) use callees::call_special;

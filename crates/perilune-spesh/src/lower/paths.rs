@@ -1,6 +1,6 @@
 //! What tables of several classes inherit: found along their metatables by shapes alone (`perilune_vm::machine`, `paths.rs`).
 //!
-//! A field that tables of one class inherit is where the cache of the site says (`memory.rs`), which is quicker. Of several classes the cache has one at a time.
+//! A field that tables of one class inherit is where the cache of the site says (`memory.rs`), which is quicker. Of several classes the cache has one at a time, and where each object has a metatable of its own it never has that of the next.
 
 use super::{Lowering, Val};
 use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
@@ -8,11 +8,11 @@ use perilune_vm::Tag;
 use perilune_vm::machine::{Path, layout};
 
 impl<'a> Lowering<'a, '_> {
-    /// The ways by which tables of instruction `at` came by a field that they lack, if these are better than the cache of the site.
+    /// The ways by which tables of instruction `at` came by a field that they lack, if these are better than the cache of the site, which is for one metatable.
     pub(super) fn paths(&self, at: usize) -> Option<&'a [Path]> {
         let (inside, site) = (at - self.frames[self.frame as usize].first, self.site(at));
         let paths = self.log.paths(inside).filter(|_| site.fields.own().is_empty())?;
-        (site.shapes || paths.len() > 1).then_some(paths)
+        (site.shapes || site.metatables || paths.len() > 1).then_some(paths)
     }
 
     /// Where the field is that the table inherits along one of these ways; other tables go to `miss`.

@@ -8,14 +8,14 @@
 
 use super::LOOP_ENTRIES;
 use super::paths::{AccessPlace, MOST_PATHS, OperatorPlace, Path, access_place, operator_place, path};
+use super::site::{APPENDS, Cache, OTHER_KEY, OTHER_OBJECT, Site, Tags};
 use super::{Operand, Operator};
 use crate::Vm;
 use crate::frame::{F_ENTRY, frame};
-use crate::interp::ic::{ADD, EMPTY, Ic, NODE, OWN, PROTO_NODE, PROTO_SLOT, STRINGS, ic};
+use crate::interp::ic::ic;
 use crate::interp::quick::native_at;
 use crate::interp::{HANDLERS, Handler, Handlers, frame_closure, op, rk, save};
 use crate::meta::Event;
-use crate::native::{Kind, Native};
 use crate::object::{ArrayKind, ProtoInst, Table};
 use crate::shape::{is_dict, lookup};
 use crate::shared::SharedRef;
@@ -33,257 +33,6 @@ use std::sync::Arc;
 const MOST_CALLERS: usize = 16;
 /// So many functions are recorded at a time.
 const MOST_FUNCTIONS: usize = 100;
-
-/// Tags that have been seen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tags(u32);
-
-impl Tags {
-    fn add(&mut self, tag: Tag) {
-        self.0 |= 1 << tag.0;
-    }
-
-    /// Whether it is among them.
-    pub fn contains(self, tag: Tag) -> bool {
-        self.0 & 1 << tag.0 != 0
-    }
-
-    /// Whether it is these that have been seen, all of them and no other.
-    pub fn is_all_of(self, tags: &[Tag]) -> bool {
-        self.0 == tags.iter().fold(0, |all, tag| all | 1 << tag.0)
-    }
-
-    /// Both together.
-    pub fn or(self, other: Tags) -> Tags {
-        Tags(self.0 | other.0)
-    }
-
-    /// The only one; `None`: none or several.
-    pub fn only(self) -> Option<Tag> {
-        self.0.is_power_of_two().then(|| Tag(self.0.trailing_zeros() as u8))
-    }
-}
-
-/// A bit of [`Site::arrays`]: the key was the number of the element after the array's last.
-pub const APPENDS: u8 = 1 << 5;
-/// A bit of [`Site::arrays`]: the key was no number of an element of the array, nor of the one after the last.
-pub const OTHER_KEY: u8 = 1 << 6;
-/// A bit of [`Site::arrays`]: the object was no table.
-pub const OTHER_OBJECT: u8 = 1 << 7;
-
-/// So many shapes are told apart at an instruction.
-const MOST_SHAPES: usize = 8;
-/// And so many that lack the field.
-const MOST_LACKING: usize = 4;
-
-/// The shapes that a field's instruction has met, with the slot that the field has in tables of each.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Shapes {
-    own: [(u32, u32); MOST_SHAPES],
-    count: u8,
-    lacking: [u32; MOST_LACKING],
-    count_lacking: u8,
-    /// There were more, or some that lack the field and are not among the lacking ones.
-    others: bool,
-}
-
-impl Shapes {
-    /// Those that have the field, each with its slot.
-    pub fn own(&self) -> &[(u32, u32)] {
-        &self.own[..self.count as usize]
-    }
-
-    /// Those that lack the field, where tables of them had no metatable: reading it gives nil.
-    pub fn lacking(&self) -> &[u32] {
-        &self.lacking[..self.count_lacking as usize]
-    }
-
-    /// There were tables of other shapes, too, or dictionaries.
-    pub fn others(&self) -> bool {
-        self.others
-    }
-
-    /// Something may be learnt from tables of this shape without metatable, whose field is read.
-    fn has_room_for_lacking(&self, shape: u32) -> bool {
-        !self.lacking().contains(&shape) && self.has_room_for(shape)
-    }
-
-    /// Tables of this shape, without metatable, lack the field.
-    fn add_lacking(&mut self, shape: u32) {
-        if self.lacking().contains(&shape) {
-            return;
-        }
-        match self.lacking.get_mut(self.count_lacking as usize) {
-            Some(place) => {
-                *place = shape;
-                self.count_lacking += 1;
-            }
-            None => self.others = true,
-        }
-    }
-
-    /// Something may be learnt from tables of this shape.
-    fn has_room_for(&self, shape: u32) -> bool {
-        let is_full = self.others && self.own().len() == MOST_SHAPES;
-        !is_full && self.own().iter().all(|(known, _)| *known != shape)
-    }
-
-    /// A table of this shape, which may have the field in a slot.
-    fn add(&mut self, shape: u32, slot: Option<u32>) {
-        if self.own().iter().any(|(known, _)| *known == shape) {
-            return;
-        }
-        match slot {
-            Some(slot) if (self.count as usize) < MOST_SHAPES => {
-                self.own[self.count as usize] = (shape, slot);
-                self.count += 1;
-            }
-            _ => self.others = true,
-        }
-    }
-
-    fn add_all(&mut self, earlier: &Shapes) {
-        self.others |= earlier.others;
-        earlier.own().iter().for_each(|&(shape, slot)| self.add(shape, Some(slot)));
-        earlier.lacking().iter().for_each(|&shape| self.add_lacking(shape));
-    }
-}
-
-/// What one instruction has met.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Site {
-    /// How often it has run to its end within its frame.
-    pub runs: u32,
-    /// How often it has called a Lua function, whose first instruction came next.
-    pub calls: u32,
-    /// The last of these, or of those that a tail call has gone on with, as [`Log::function`] says.
-    pub callee: usize,
-    /// It has called others, too.
-    pub callees: bool,
-    /// A native that it has called, or, TFORCALL, stepped by, and whether there were others.
-    pub native: Option<&'static Native>,
-    /// See `native`.
-    pub natives: bool,
-    /// The native has upvalues.
-    pub has_upvalues: bool,
-    /// How often it has led out of its frame in another way: a return, another coroutine, a native that calls functions.
-    pub leaves: u32,
-    /// Tags of the first register that it defines, afterwards.
-    pub result: Tags,
-    /// GETINDEX, GETINT, SETINDEX, SETINT, TFORCALL: kinds of the arrays of tables that it was applied to, by bit ([`crate::ArrayKind`]); [`APPENDS`], [`OTHER_KEY`]. These, GETFIELD, SETFIELD, SELF: [`OTHER_OBJECT`].
-    pub arrays: u8,
-    /// GETINDEX, GETINT, SETINDEX, SETINT of shared arrays (`shared.rs`): the elements of those that the key was an integer for and is in, by bit ([`crate::shared::Element`]). Bit 0: other shared objects and other keys.
-    pub elements: u8,
-    /// The same instructions, GETFIELD, SETFIELD, SELF: tags of what they were applied to. Comparisons of order: those of the first operand. CALL, TAILCALL: those of what was called.
-    pub objects: Tags,
-    /// GETINDEX, SETINDEX: tags of keys.
-    pub keys: Tags,
-    /// GETFIELD, SETFIELD, SELF: the shape of a table that it was applied to, and whether there were tables of others.
-    pub shape: Option<u32>,
-    /// See `shape`.
-    pub shapes: bool,
-    /// The same, by shape; before a store into a field that a table lacks, it is one that lacks it.
-    pub fields: Shapes,
-    /// GETTABUP, GETFIELD, SELF, SETTABUP, SETFIELD, NEWTABLE, SETSLOT: what its cache has in the end.
-    pub cache: Option<Cache>,
-}
-
-/// What an inline cache has. Only the first is the same in all domains; the others say what to look for in the domain's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cache {
-    /// Tables of this shape have the field in this slot.
-    Own {
-        /// The shape.
-        shape: u32,
-        /// The slot.
-        slot: u32,
-    },
-    /// Tables of shape `before` get the field in this slot, and this shape. NEWTABLE, SETSLOT: [`Cache::Own`], with the number of fields that there is to be room for.
-    Add {
-        /// The shape before.
-        before: u32,
-        /// The slot.
-        slot: u32,
-        /// The shape then.
-        shape: u32,
-    },
-    /// A dictionary has the key in the node that the cache tells.
-    Node,
-    /// The place that the cache tells, a node or a value, in a table that stands for a class, or, for the environments that functions of tasks have, among the domain's globals.
-    Class {
-        /// See above.
-        node: bool,
-    },
-    /// The place that the cache tells, a node or a value, among the methods of strings.
-    OfStrings {
-        /// See above.
-        node: bool,
-    },
-}
-
-impl Cache {
-    fn of(ic: &Ic) -> Option<Cache> {
-        match ic.kind {
-            _ if ic.shape == EMPTY => None,
-            kind if ic.shape == STRINGS => Some(Cache::OfStrings { node: kind == PROTO_NODE }),
-            OWN => Some(Cache::Own { shape: ic.shape, slot: ic.slot }),
-            ADD => Some(Cache::Add { before: ic.shape, slot: ic.slot, shape: ic.aux }),
-            NODE => Some(Cache::Node),
-            PROTO_SLOT => Some(Cache::Class { node: false }),
-            PROTO_NODE => Some(Cache::Class { node: true }),
-            _ => None,
-        }
-    }
-}
-
-impl Site {
-    /// How often it has been done.
-    pub fn times(&self) -> u32 {
-        self.runs.saturating_add(self.leaves)
-    }
-
-    /// It has called `pcall`, `coroutine.resume`, `coroutine.yield` or the function of a coroutine.
-    pub fn is_special(&self) -> bool {
-        self.native.is_some_and(|native| {
-            matches!(native.kind, Kind::Pcall | Kind::Resume | Kind::Yield | Kind::Wrap)
-        })
-    }
-
-    /// It has suspended the coroutine.
-    pub fn yields(&self) -> bool {
-        self.native.is_some_and(|native| native.kind == Kind::Yield)
-    }
-
-    /// It has called this function.
-    fn calls_of(&mut self, callee: usize) {
-        self.callees |= self.callee != 0 && self.callee != callee;
-        self.callee = callee;
-    }
-
-    /// What was seen earlier is added.
-    fn add(&mut self, earlier: &Site) {
-        self.runs = self.runs.saturating_add(earlier.runs);
-        self.calls = self.calls.saturating_add(earlier.calls);
-        self.callees |=
-            earlier.callees || (self.callee != 0 && earlier.callee != 0 && self.callee != earlier.callee);
-        self.callee = if self.callee == 0 { earlier.callee } else { self.callee };
-        self.natives |= earlier.natives
-            || self.native.zip(earlier.native).is_some_and(|(own, earlier)| !std::ptr::eq(own, earlier));
-        self.native = self.native.or(earlier.native);
-        self.has_upvalues |= earlier.has_upvalues;
-        self.leaves = self.leaves.saturating_add(earlier.leaves);
-        self.result = self.result.or(earlier.result);
-        self.arrays |= earlier.arrays;
-        self.elements |= earlier.elements;
-        self.objects = self.objects.or(earlier.objects);
-        self.keys = self.keys.or(earlier.keys);
-        self.shapes |=
-            earlier.shapes || self.shape.zip(earlier.shape).is_some_and(|(own, earlier)| own != earlier);
-        self.shape = self.shape.or(earlier.shape);
-        self.fields.add_all(&earlier.fields);
-        self.cache = self.cache.or(earlier.cache);
-    }
-}
 
 /// What a function has met for a while.
 #[derive(Debug)]
@@ -402,7 +151,7 @@ impl Log {
 
     /// What registers held whenever the loop that begins with instruction `at` began or came round, or, for 0, the function began; `None`: it did not, or none begins there.
     pub fn head(&self, at: usize) -> Option<&[Tags]> {
-        self.heads[at].as_deref().filter(|tags| tags.iter().any(|t| t.0 != 0))
+        self.heads[at].as_deref().filter(|tags| tags.iter().any(|tags| tags.is_any()))
     }
 }
 
@@ -758,6 +507,9 @@ impl Vm {
                     let event = Gc::from_ptr(self.lua.roots.event_names[event as usize]);
                     found(&mut log.accesses, at, access_place(event, table, name));
                 }
+                if lacks && i.op() != Some(Op::SetField) {
+                    site.inherits_by(metatable as usize);
+                }
                 if i.op() != Some(Op::SetField)
                     && lacks
                     && log.lacks_path(at, shape, (*metatable).shape)
@@ -865,34 +617,4 @@ impl Vm {
 /// Whether `op` is one at which a loop can be entered.
 pub(super) fn is_loop_entry(op: Option<Op>) -> bool {
     op.is_some_and(|op| LOOP_ENTRIES.contains(&op))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shapes_that_lack_a_field_are_told_from_those_that_have_it() {
-        let mut shapes = Shapes::default();
-        shapes.add(7, Some(2));
-        shapes.add_lacking(8);
-        shapes.add_lacking(8);
-        assert_eq!((shapes.own(), shapes.lacking(), shapes.others()), (&[(7, 2)][..], &[8][..], false));
-        assert!(!shapes.has_room_for_lacking(8), "nothing more is to be learnt");
-        assert!(shapes.has_room_for(8), "a table of this shape with a metatable is another matter");
-        shapes.add(8, None);
-        assert!(shapes.others());
-    }
-
-    #[test]
-    fn more_shapes_that_lack_a_field_than_are_told_apart_are_others() {
-        let mut shapes = Shapes::default();
-        (0..=MOST_LACKING as u32).for_each(|shape| shapes.add_lacking(shape));
-        assert_eq!(shapes.lacking().len(), MOST_LACKING);
-        assert!(shapes.others());
-        let mut both = Shapes::default();
-        both.add_lacking(100);
-        both.add_all(&shapes);
-        assert_eq!(both.lacking(), [100, 0, 1, 2]);
-    }
 }
