@@ -9,8 +9,12 @@
 //! much there is ([`Window::interpreted`]). Without that, `programs/compiler` spent 50 ms on its parser, 5% of it, in one run of four.
 //!
 //! # The quota
-//! However much would be gained, compiling takes at most [`PART`] of the processor time that the program takes, and what has been saved up for it is at most [`SAVED`]. What is spent beyond that is a debt, and nothing is compiled
-//! until it is paid; so one function can take more at once, and no more than [`LARGEST`] instructions are a function that is compiled.
+//! However much would be gained, compiling takes at most one part in [`PART`] of the processor time that the program takes, and what has been saved up for it is at most [`SAVED`]. What is spent beyond that is a debt, and nothing is recorded, nor compiled,
+//! until it is paid; so one function can take more at once, and no more than [`LARGEST`] instructions are a function that is compiled. Several at once are to leave half of what there is, for what turns out to be wrong; but what is worth [`CERTAIN`] times its price
+//! may be a debt, of [`DEBT`] at most: else a group of functions that gain nothing one by one waits for a sum that never comes together, since looking at it again and again takes what comes in.
+//! All told that is a tenth of a processor in the first second, and less in any other.
+//!
+//! Ticks, and adding up what recordings say, are no part of it: a program pays for these as long as it runs, some hundredth of its time.
 //!
 //! # Appointments
 //! What is worth something, but not enough yet, will be if the program goes on: the budget knows when ([`Budget::returns_at`]), and what runs then is recorded once more.
@@ -25,11 +29,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// What is expected to be gained is to be so many times the cost.
 const MARGIN: f64 = 0.35;
 /// One part of so many of the program's time may be spent.
-const PART: i64 = 16;
+const PART: i64 = 25;
 /// What may have been saved up, in nanoseconds.
-const SAVED: i64 = 35_000_000;
+const SAVED: i64 = 50_000_000;
 /// This part of what may be spent is spent at once, if it is for several functions.
 const AT_ONCE: f64 = 0.5;
+/// As much more may be spent, in nanoseconds, on what is
+const DEBT: f64 = 10.0e6;
+/// worth so many times as much.
+const CERTAIN: f64 = 8.0;
 /// Functions with more instructions are not compiled.
 pub const LARGEST: usize = 800;
 /// What a draft costs, of what compiling does.
@@ -74,8 +82,6 @@ pub struct Budget {
     program: u64,
     /// What may be spent; below 0: a debt.
     allowance: i64,
-    /// What this thread had taken by then.
-    own: u64,
     /// When the program has taken so much, something may be worth its cost that was not.
     later: Cell<u64>,
 }
@@ -86,7 +92,7 @@ const SOONEST: u64 = 4;
 impl Budget {
     /// Nothing has been spent yet.
     pub fn new() -> Budget {
-        Budget { program: 0, allowance: SAVED, own: 0, later: Cell::new(u64::MAX) }
+        Budget { program: 0, allowance: SAVED, later: Cell::new(u64::MAX) }
     }
 
     /// What the program has taken by now, in nanoseconds, without this thread.
@@ -94,10 +100,14 @@ impl Budget {
         let own = of_thread();
         let program = of_process().saturating_sub(own);
         let earned = program.saturating_sub(self.program) as i64 / PART;
-        let spent = own.saturating_sub(self.own) as i64;
-        self.allowance = (self.allowance + earned - spent).min(SAVED);
-        (self.program, self.own) = (program.max(self.program), own);
+        self.allowance = (self.allowance + earned).min(SAVED);
+        self.program = program.max(self.program);
         self.program
+    }
+
+    /// So many nanoseconds have been spent.
+    pub fn spend(&mut self, nanos: u64) {
+        self.allowance = self.allowance.saturating_sub_unsigned(nanos);
     }
 
     /// For how long the program is expected to go on.
@@ -128,13 +138,14 @@ impl Budget {
         enough
     }
 
-    /// Whether so many nanoseconds may be spent at once, on several functions: [half](AT_ONCE) of what may be spent. What turns out to be wrong is made anew from the rest.
-    pub fn affords(&self, cost: f64) -> bool {
-        let most = self.allowance as f64 * AT_ONCE;
-        if cost > most {
+    /// Whether so many nanoseconds may be spent at once, on several functions, for what is worth `worth`: [half](AT_ONCE) of what may be spent, or what is certain to be worth it.
+    pub fn affords(&self, cost: f64, worth: f64) -> bool {
+        let allowance = self.allowance as f64;
+        let enough = cost <= allowance * AT_ONCE || worth >= cost * CERTAIN && cost <= allowance + DEBT;
+        if !enough {
             self.returns_at(self.program);
         }
-        cost <= most
+        enough
     }
 
     /// When the program has taken so much, what runs is recorded again.
@@ -219,6 +230,15 @@ impl Price {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_certain_to_be_worth_it_may_be_a_debt() {
+        let mut budget = Budget::new();
+        assert!(budget.affords(20.0e6, 0.0) && !budget.affords(30.0e6, 0.0));
+        budget.spend(SAVED as u64 - 1_000_000);
+        assert!(!budget.affords(2.0e6, 4.0e6) && budget.affords(2.0e6, 40.0e6));
+        assert!(!budget.affords(12.0e6, 1.0e9), "debts have an end");
+    }
 
     #[test]
     fn drafts_tell_how_fast_the_machine_is_until_something_is_compiled() {

@@ -6,7 +6,7 @@ use crate::lower::{self, Cost, Draft, Failures, Task};
 use crate::memory::{self, Code, CodeMemory, Kind, Refused};
 use crate::perf::{Perf, Source};
 use crate::places::{Map, Places};
-use crate::profiles::{Profiles, are_near};
+use crate::profiles::{Forecast, Profiles, are_near};
 use crate::report::{self, Decisions, Outcome, Subject};
 use crate::trials::Trials;
 use crate::units::{self, Region, Unit};
@@ -16,7 +16,7 @@ use perilune_syntax::operands::Registers;
 use perilune_syntax::verify::in_use;
 use perilune_trace::event::{self, Bytes, Category, Count, Ns};
 use perilune_vm::machine::{Log, MachineCode, Recording, Run, Site};
-use rustc_hash::FxHashMap as HashMap;
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -61,6 +61,8 @@ enum What {
     /// The code that was made of it before.
     Code(Arc<MachineCode>),
     Draft(Box<Drafted>),
+    /// What an earlier draft came to, which was not worth it then.
+    Forecast(Forecast),
 }
 
 /// A function that has no code, and how far it has come.
@@ -81,15 +83,6 @@ impl Drafted {
     }
 }
 
-impl Candidate {
-    fn draft(&self) -> Option<&Draft> {
-        match &self.what {
-            What::Code(_) => None,
-            What::Draft(drafted) => Some(&drafted.draft),
-        }
-    }
-}
-
 /// A function that may be compiled, or is.
 struct Candidate {
     number: usize,
@@ -100,6 +93,22 @@ struct Candidate {
     part: f64,
     /// What compiling it is expected to cost, in nanoseconds.
     price: f64,
+}
+
+impl Candidate {
+    /// It has no code yet.
+    fn is_new(&self) -> bool {
+        !matches!(self.what, What::Code(_))
+    }
+
+    /// What code of it is expected to cost when it runs, and the calls that are built in place; `None`: it has code.
+    fn expected(&self) -> Option<(Cost, &HashSet<usize>)> {
+        match &self.what {
+            What::Code(_) => None,
+            What::Draft(drafted) => Some((drafted.draft.cost, &drafted.draft.inlined)),
+            What::Forecast(forecast) => Some((forecast.cost(&self.log), forecast.inlined())),
+        }
+    }
 }
 
 /// Compiles what logs tell, on whichever thread asks.
@@ -241,8 +250,20 @@ impl Compiler {
     pub fn compile(
         &self,
         recording: Recording,
-        mut budget: Option<&mut Budget>,
+        budget: Option<&mut Budget>,
     ) -> Vec<(usize, Arc<MachineCode>)> {
+        let Some(budget) = budget else { return self.compile_worthy(recording, None).0 };
+        let (codes, spent) = self.compile_worthy(recording, Some(budget));
+        budget.spend(spent);
+        codes
+    }
+
+    /// The same, with what it has cost, in nanoseconds.
+    fn compile_worthy(
+        &self,
+        recording: Recording,
+        mut budget: Option<&mut Budget>,
+    ) -> (Vec<(usize, Arc<MachineCode>)>, u64) {
         let window = self.profiles.begins(&recording);
         let is_spent = budget.as_deref_mut().is_some_and(Budget::is_spent);
         let purse = budget.map(|budget| (&*budget, window));
@@ -255,8 +276,9 @@ impl Compiler {
         let logs: Vec<(bool, Vec<Region>, Arc<Log>)> = recording.logs.into_iter().map(add).collect();
         // What has been recorded is known from now on, whether there is time to make something of it or not.
         if is_spent {
-            return Vec::new();
+            return (Vec::new(), 0);
         }
+        let begun = Stopwatch::start();
         let heavy = logs.iter().enumerate().filter(|(_, (heavy, ..))| *heavy);
         let is_hopeless = |log: &Log| purse.is_some() && self.profiles.is_hopeless(log);
         let (hopeless, hopeful): (Vec<_>, Vec<_>) = heavy.partition(|(_, (.., log))| is_hopeless(log));
@@ -265,16 +287,23 @@ impl Compiler {
         };
         let mut candidates: Vec<Candidate> = hopeful.iter().filter_map(candidate).collect();
         // What gains nothing alone may, with those that call it, or that it calls.
-        let is_near =
-            |log: &Log| candidates.iter().any(|one| one.draft().is_some() && are_near(&one.log, log));
+        let is_near = |log: &Log| candidates.iter().any(|one| one.is_new() && are_near(&one.log, log));
         let near: Vec<_> = hopeless.iter().filter(|(_, (.., log))| is_near(log)).collect();
         candidates.extend(near.into_iter().filter_map(candidate));
         let part = if purse.is_some() { SURE } else { WORTH };
-        while self.drops_one_by_one(&mut candidates, part)
-            || self.drops_groups(&mut candidates, part, purse)
-            || self.drops_excess(&mut candidates, purse)
-        {}
-        candidates.into_iter().filter_map(|one| Some((one.number, self.made(one)?))).collect()
+        loop {
+            while self.drops_one_by_one(&mut candidates, part)
+                || self.drops_groups(&mut candidates, part, purse)
+                || self.drops_excess(&mut candidates, purse)
+            {}
+            // What earlier drafts came to was enough: now they are made again, and asked once more.
+            if candidates.iter().all(|one| !matches!(one.what, What::Forecast(_))) {
+                break;
+            }
+            candidates = candidates.into_iter().filter_map(|one| self.drafted_anew(one, purse)).collect();
+        }
+        let codes = candidates.into_iter().filter_map(|one| Some((one.number, self.made(one)?))).collect();
+        (codes, begun.nanos())
     }
 
     /// Drops candidates by which the others would gain nothing. Whether there was one: then the others cost something else.
@@ -312,17 +341,20 @@ impl Compiler {
     /// Drops those by which least is gained, if all together cost more than may be spent at once.
     fn drops_excess(&self, candidates: &mut Vec<Candidate>, purse: Option<(&Budget, Window)>) -> bool {
         let Some((budget, window)) = purse else { return false };
-        let drafts = (0..candidates.len()).filter(|&n| candidates[n].draft().is_some());
+        let drafts = (0..candidates.len()).filter(|&n| candidates[n].is_new());
         let drafts: Vec<usize> = drafts.collect();
         let price: f64 = drafts.iter().map(|&n| candidates[n].price).sum();
-        if drafts.len() < 2 || budget.affords(price) {
+        let worth_of = |n: usize, alone: bool| {
+            let saves = self.cost_among(&candidates[n], candidates, alone).map_or(0.0, Cost::saves);
+            budget.worth(saves * candidates[n].part, window)
+        };
+        let worth: f64 = drafts.iter().map(|&n| worth_of(n, false)).sum();
+        if drafts.len() < 2 || budget.affords(price, worth) {
             return false;
         }
         let mut whys: Vec<Option<Why>> = vec![None; candidates.len()];
         for n in self.worst(candidates, &drafts) {
-            let saves = self.cost_among(&candidates[n], candidates, true).map_or(0.0, Cost::saves);
-            let worth = budget.worth(saves * candidates[n].part, window);
-            whys[n] = Some(Why::TooLittle(worth, candidates[n].price));
+            whys[n] = Some(Why::TooLittle(worth_of(n, true), candidates[n].price));
         }
         self.drop_for(candidates, whys)
     }
@@ -352,6 +384,8 @@ impl Compiler {
                 let (of, draft) = ((&one.log, &one.unit), &drafted.draft);
                 let subject = subject(of, draft, &drafted.callees);
                 self.decisions.note(&subject, why.outcome());
+                let forecast = Forecast::new(&one.log, &one.unit, draft.cost, draft.size, &draft.inlined);
+                self.profiles.foresee(&one.log, forecast);
             }
             why.is_none()
         });
@@ -372,11 +406,29 @@ impl Compiler {
         let what = match self.profiles.code(&log, &unit) {
             Some(code) => What::Code(code),
             None if self.profiles.is_short(&log, &unit) => return None,
-            None => What::Draft(Box::new(self.drafted(usual, &log, &unit, purse)?)),
+            None => match self.profiles.forecast(&log, &unit).filter(|_| purse.is_some()) {
+                Some(forecast) => What::Forecast(forecast),
+                None => What::Draft(Box::new(self.drafted(usual, &log, &unit, purse)?)),
+            },
         };
-        let size = if let What::Draft(drafted) = &what { drafted.draft.size } else { 0 };
+        let size = match &what {
+            What::Code(_) => 0,
+            What::Draft(drafted) => drafted.draft.size,
+            What::Forecast(forecast) => forecast.size(),
+        };
         let price = self.price.of(size, self.profiles.compiled(&log));
         Some(Candidate { number, log, unit, what, part, price })
+    }
+
+    /// The candidate with a draft in place of what an earlier one came to, if it may be worth compiling.
+    fn drafted_anew(&self, one: Candidate, purse: Option<(&Budget, Window)>) -> Option<Candidate> {
+        if !matches!(one.what, What::Forecast(_)) {
+            return Some(one);
+        }
+        let usual = one.part * one.log.weight() as f64;
+        let drafted = Box::new(self.drafted(usual, &one.log, &one.unit, purse)?);
+        let price = self.price.of(drafted.draft.size, self.profiles.compiled(&one.log));
+        Some(Candidate { what: What::Draft(drafted), price, ..one })
     }
 
     /// The draft of a function, if it may be worth compiling.
@@ -470,11 +522,10 @@ impl Compiler {
             candidates.iter().any(|other| other.log.function() == function && other.unit.starts)
                 || self.profiles.is_compiled(function)
         };
-        let draft = one.draft()?;
-        let mut cost = draft.cost;
+        let (mut cost, inlined) = one.expected()?;
         let function = one.log.function();
         let sites = (0..one.log.proto().code.len()).map(|at| (at, one.log.site(at)));
-        let called = sites.filter(|(at, _)| one.unit.contains(*at) && !draft.inlined.contains(at));
+        let called = sites.filter(|(at, _)| one.unit.contains(*at) && !inlined.contains(at));
         // What has code already is entered by the interpreter for each call that it makes.
         let made = |site: &Site| site.calls > 0 && self.profiles.is_compiled(site.callee);
         let inside = (0..one.log.proto().code.len()).filter(|&at| one.unit.contains(at));
@@ -516,6 +567,7 @@ impl Compiler {
         let mut drafted = match what {
             What::Code(code) => return Some(code),
             What::Draft(drafted) => drafted,
+            What::Forecast(_) => return None,
         };
         let begun = Stopwatch::start();
         let mut draft = std::mem::take(&mut drafted.draft);

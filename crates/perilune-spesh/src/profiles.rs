@@ -13,9 +13,11 @@
 //! a factor (what is worth compiling came too late: code of `programs/harbour` and `adventure` by a fifth of the program); what ticks have found, by function (they are too few in the first tenth of a second).
 
 use crate::budget::Window;
+use crate::lower::Cost;
 use crate::units::Unit;
 use perilune_syntax::Proto;
 use perilune_vm::machine::{Exits, Log, MachineCode, Recording};
+use rustc_hash::FxHashSet;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -43,6 +45,54 @@ struct Profile {
     short: Short,
     /// How many of its instructions have been recorded, fading, as of that recording.
     weight: (f64, u32),
+    /// What the last draft came to, which was not worth compiling.
+    forecast: Option<Forecast>,
+}
+
+/// What a draft has come to. Drafts cost a quarter of what compiling does, and what is not worth it today may be tomorrow: until there are twice as many logs of the function, or it has got other code, a new draft would say
+/// much the same. (`DeltaBlue`, of are-we-fast-yet, spent two thirds of what compiling may cost on drafts of the same functions.)
+#[derive(Clone, Debug)]
+pub struct Forecast {
+    unit: Unit,
+    cost: Cost,
+    /// What the log weighed.
+    weight: u64,
+    size: usize,
+    inlined: Arc<FxHashSet<usize>>,
+    /// How many logs there were, and codes.
+    logs: u32,
+    compiled: u32,
+}
+
+impl Forecast {
+    /// Of a draft of a log's function: the code's cost by that log, its size, and the calls that it has in place.
+    pub fn new(log: &Log, unit: &Unit, cost: Cost, size: usize, inlined: &FxHashSet<usize>) -> Forecast {
+        let inlined = Arc::new(inlined.clone());
+        Forecast {
+            unit: unit.clone(),
+            cost,
+            weight: log.weight().max(1),
+            size,
+            inlined,
+            logs: 0,
+            compiled: 0,
+        }
+    }
+
+    /// The code's cost by a later log of the function.
+    pub fn cost(&self, log: &Log) -> Cost {
+        self.cost.times(log.weight() as f64 / self.weight as f64)
+    }
+
+    /// How many instructions of intermediate form there are.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The calls that are built in place.
+    pub fn inlined(&self) -> &FxHashSet<usize> {
+        &self.inlined
+    }
 }
 
 /// Whether one of these functions calls the other, as far as that was noted.
@@ -191,6 +241,7 @@ impl Profiles {
                 compiled: 0,
                 short: Short::default(),
                 weight: (own, recordings.number),
+                forecast: None,
             },
         );
         log
@@ -251,6 +302,24 @@ impl Profiles {
             profile.hopeless = part;
             profile.next = profile.logs.saturating_mul(if is_the_same { 4 } else { 2 });
         }
+    }
+
+    /// A draft of a log's function, which is not worth compiling now, came to this.
+    pub fn foresee(&self, log: &Log, forecast: Forecast) {
+        if let Some(profile) = self.lock().get_mut(&(Arc::as_ptr(log.proto()) as usize)) {
+            let (logs, compiled) = (profile.logs, profile.compiled);
+            profile.forecast = Some(Forecast { logs, compiled, ..forecast });
+        }
+    }
+
+    /// What a draft of this would come to, if the last one still tells.
+    pub fn forecast(&self, log: &Log, unit: &Unit) -> Option<Forecast> {
+        let profiles = self.lock();
+        let profile = profiles.get(&(Arc::as_ptr(log.proto()) as usize))?;
+        let is_new = |forecast: &&Forecast| {
+            profile.logs < forecast.logs.saturating_mul(2) && profile.compiled == forecast.compiled
+        };
+        profile.forecast.as_ref().filter(is_new).filter(|known| known.unit == *unit).cloned()
     }
 
     /// Whether that was said, and there are too few new logs since.

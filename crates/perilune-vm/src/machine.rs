@@ -63,7 +63,7 @@ pub use crate::events::place_of;
 pub use leaf::{NOT_DONE, UNKNOWN};
 pub use log::{Log, Recording};
 pub use metamethods::{Ends, Operand, Operator};
-pub use paths::{AccessPlace, Hop, OperatorPlace, Path};
+pub use paths::{AccessPlace, End, Hop, OperatorPlace, Path};
 pub use points::{Built, MOST_WORDS, Point, Protected, Unmade, Word};
 pub use stepper::Stepper;
 pub use unexpected::{Seen, Unexpected, name_of_register};

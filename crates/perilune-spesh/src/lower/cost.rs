@@ -45,6 +45,11 @@ impl Cost {
         self.compiled += other.compiled;
     }
 
+    /// The same where all of it is done so many times as often.
+    pub fn times(self, times: f64) -> Cost {
+        Cost { interpreted: self.interpreted * times, compiled: self.compiled * times }
+    }
+
     /// What so many instructions of the interpreter could save at best.
     pub fn best(instructions: f64) -> f64 {
         instructions * (1.0 - DONE)

@@ -499,7 +499,8 @@ impl Lowering<'_, '_> {
         let Some(cache) = site.cache.filter(|_| !site.shapes) else {
             return self.field_by_leaf(at, table, ty, slow);
         };
-        let miss = self.is_suspect(at).then(|| self.aside());
+        let paths = self.all_paths(at).filter(|_| matches!(cache, Cache::Own { .. }));
+        let miss = (self.is_suspect(at) || paths.is_some()).then(|| self.aside());
         let to = miss.as_ref().map_or(slow, |miss| miss.block);
         match cache {
             Cache::Add { .. } | Cache::OfStrings { .. } => self.field_by_leaf(at, table, ty, to),
@@ -511,7 +512,15 @@ impl Lowering<'_, '_> {
             }
         }
         if let Some(miss) = miss {
-            self.join_with(at, miss, |this| this.field_by_leaf(at, table, ty, slow));
+            self.join_with(at, miss, |this| this.find_in_class(at, table, paths, ty, slow));
+        }
+    }
+
+    /// What a table that has nothing of its own under the name of instruction `at`, or has a shape that was not told apart, has there becomes its register: along one of these ways, or by a leaf.
+    fn find_in_class(&mut self, at: usize, table: Value, paths: Option<&[Path]>, ty: Ty, slow: Block) {
+        match paths {
+            Some(paths) => self.take_inherited(at, table, paths, ty, slow),
+            None => self.field_by_leaf(at, table, ty, slow),
         }
     }
 
@@ -519,14 +528,15 @@ impl Lowering<'_, '_> {
     fn take_inherited(&mut self, at: usize, table: Value, paths: &[Path], ty: Ty, slow: Block) {
         let miss = self.aside();
         let place = self.inherited(table, paths, miss.block);
-        self.take(at, place, 0, miss.block);
+        self.take_found(at, place, paths, miss.block);
         self.join_with(at, miss, |this| this.field_by_leaf(at, table, ty, slow));
     }
 
     /// `GETFIELD` of tables of several shapes; a leaf does it for those that the log has not seen, if there were more.
     fn get_field_of_shapes(&mut self, at: usize, (name, table): (Name, Value), ty: Ty, slow: Block) {
         let fields = self.site(at).fields;
-        let miss = (fields.others() || self.is_suspect(at)).then(|| self.aside());
+        let paths = self.all_paths(at);
+        let miss = (fields.others() || self.is_suspect(at) || paths.is_some()).then(|| self.aside());
         let to = miss.as_ref().map_or(slow, |miss| miss.block);
         let address = self.field_of_shapes((name, table), (fields.own(), fields.lacking()), to);
         if ty == Ty::Any && self.site(at).result.contains(Tag::NIL) {
@@ -535,7 +545,7 @@ impl Lowering<'_, '_> {
             self.take(at, address, 0, to);
         }
         if let Some(miss) = miss {
-            self.join_with(at, miss, |this| this.field_by_leaf(at, table, ty, slow));
+            self.join_with(at, miss, |this| this.find_in_class(at, table, paths, ty, slow));
         }
     }
 

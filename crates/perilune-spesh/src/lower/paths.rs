@@ -2,20 +2,27 @@
 //!
 //! A field that tables of one class inherit is where the cache of the site says (`memory.rs`), which is quicker. Of several classes the cache has one at a time, and where each object has a metatable of its own it never has that of the next.
 
-use super::{Lowering, Val};
+use super::{Lowering, Ty, Val};
 use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
 use perilune_vm::Tag;
-use perilune_vm::machine::{Path, layout};
+use perilune_vm::machine::{End, Path, layout};
 
 impl<'a> Lowering<'a, '_> {
-    /// The ways by which tables of instruction `at` came by a field that they lack, if these are better than the cache of the site, which is for one metatable.
-    pub(super) fn paths(&self, at: usize) -> Option<&'a [Path]> {
-        let (inside, site) = (at - self.frames[self.frame as usize].first, self.site(at));
-        let paths = self.log.paths(inside).filter(|_| site.fields.own().is_empty())?;
-        (site.shapes || site.metatables || paths.len() > 1).then_some(paths)
+    /// The ways by which tables of instruction `at` came by a field that they lack, or is nil, as far as shapes tell.
+    pub(super) fn all_paths(&self, at: usize) -> Option<&'a [Path]> {
+        self.log.paths(at - self.frames[self.frame as usize].first)
     }
 
-    /// Where the field is that the table inherits along one of these ways; other tables go to `miss`.
+    /// The same if all tables lacked it, and these ways are better than the cache of the site, which is for one metatable, and for fields that somebody has.
+    pub(super) fn paths(&self, at: usize) -> Option<&'a [Path]> {
+        let site = self.site(at);
+        let paths = self.all_paths(at).filter(|_| site.fields.own().is_empty())?;
+        let is_better =
+            site.shapes || site.metatables || paths.len() > 1 || paths.iter().any(Path::is_absent);
+        is_better.then_some(paths)
+    }
+
+    /// Where the field is that the table inherits along one of these ways, or [`layout::nothing`]; other tables go to `miss`.
     pub(super) fn inherited(&mut self, table: Val, paths: &[Path], miss: Block) -> Val {
         let shape = self.load(types::I32, table, layout::TABLE_SHAPE);
         let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
@@ -37,7 +44,7 @@ impl<'a> Lowering<'a, '_> {
         address
     }
 
-    /// Where the field is for a table of the path's shape, with this metatable, and that one's shape; if the path leads elsewhere, goes to `next`.
+    /// Where the field is for a table of the path's shape, with this metatable, and that one's shape, or [`layout::nothing`]; if the path leads elsewhere, goes to `next`.
     pub(super) fn along(&mut self, path: &Path, first: (Val, Val), next: Block) -> Val {
         let mut class = None;
         for hop in path.hops() {
@@ -61,9 +68,50 @@ impl<'a> Lowering<'a, '_> {
             self.is_shape(own, hop.class, next);
             class = Some(found);
         }
-        let class = class.expect("a path has a hop");
-        let slots = self.load(types::I64, class, layout::TABLE_SLOTS);
-        self.b.ins().iadd_imm_s(slots, Self::slot(path.slot as usize) as i64)
+        match path.end {
+            End::Slot(slot) => {
+                let class = class.expect("who has the field is found by a hop");
+                let slots = self.load(types::I64, class, layout::TABLE_SLOTS);
+                return self.b.ins().iadd_imm_s(slots, Self::slot(slot as usize) as i64);
+            }
+            End::Plain => {
+                let class = class.expect("the first table has a metatable");
+                let metatable = self.load(types::I64, class, layout::TABLE_METATABLE);
+                let plain = self.b.ins().icmp_imm_u(IntCC::Equal, metatable, 0);
+                self.unless(plain, next);
+            }
+            End::NoIndex(shape) => {
+                let own = match class {
+                    None => first.1,
+                    Some(class) => {
+                        let metatable = self.metatable(class, next);
+                        self.load(types::I32, metatable, layout::TABLE_SHAPE)
+                    }
+                };
+                self.is_shape(own, shape, next);
+            }
+        }
+        self.b.ins().iconst(types::I64, layout::nothing() as i64)
+    }
+
+    /// The value at a place that [`Lowering::along`] has told becomes the register of instruction `at`: nil only where there is nothing, along one of these ways.
+    pub(super) fn take_found(&mut self, at: usize, place: Val, paths: &[Path], miss: Block) {
+        if self.result(at) != Ty::Any || !paths.iter().any(Path::is_absent) {
+            self.take(at, place, 0, miss);
+            return;
+        }
+        let tag = self.load(types::I8, place, layout::TAG);
+        let payload = self.load(types::I64, place, layout::PAYLOAD);
+        let [nil, on] = [(); 2].map(|()| self.b.create_block());
+        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
+        self.b.ins().brif(there, on, &[], nil, &[]);
+        self.go_to(nil);
+        let nothing = self.b.ins().iconst(types::I64, layout::nothing() as i64);
+        let same = self.b.ins().icmp(IntCC::Equal, place, nothing);
+        self.unless(same, miss);
+        self.b.ins().jump(on, &[]);
+        self.go_to(on);
+        self.put(self.code(at).a() as usize, tag, payload);
     }
 
     fn is_shape(&mut self, own: Val, wanted: u32, otherwise: Block) {

@@ -382,7 +382,7 @@ impl Lowering<'_, '_> {
             let metatable = self.metatable_of(name);
             let of_metatable = self.load(types::I32, metatable, layout::TABLE_SHAPE);
             let place = self.along(path, (metatable, of_metatable), exit);
-            self.take(at, place, 0, exit);
+            self.take_found(at, place, std::slice::from_ref(path), exit);
             return true;
         }
         let (Some(Cache::Class { node }), false) = (site.cache, site.shapes) else { return false };

@@ -502,6 +502,12 @@ impl Vm {
                 let (metatable, own) = ((*table).metatable, site.fields.own());
                 let lacks =
                     !metatable.is_null() && !is_dict(shape) && own.iter().all(|(known, _)| *known != shape);
+                // What it has itself may be nil.
+                let asks = lacks
+                    || !metatable.is_null()
+                        && own.iter().any(|&(known, slot)| {
+                            known == shape && (*(*table).slots.add(slot as usize)).is_nil()
+                        });
                 if lacks && i.op() != Some(Op::SelfCall) {
                     let event = if i.op() == Some(Op::SetField) { Event::NewIndex } else { Event::Index };
                     let event = Gc::from_ptr(self.lua.roots.event_names[event as usize]);
@@ -511,7 +517,7 @@ impl Vm {
                     site.inherits_by(metatable as usize);
                 }
                 if i.op() != Some(Op::SetField)
-                    && lacks
+                    && asks
                     && log.lacks_path(at, shape, (*metatable).shape)
                     && let Some(path) = path(event, table, name)
                 {
