@@ -9,7 +9,8 @@
 //! much there is ([`Window::interpreted`]). Without that, `programs/compiler` spent 50 ms on its parser, 5% of it, in one run of four.
 //!
 //! # The quota
-//! However much would be gained, compiling takes at most one part in [`PART`] of the processor time that the program takes, and what has been saved up for it is at most [`SAVED`]. What is spent beyond that is a debt, and nothing is recorded, nor compiled,
+//! However much would be gained, compiling takes at most [`FIRST`] to begin with, one part in [`EARLY_PART`] of the processor time that the program takes until that is [`EARLY`] more, then one part in [`PART`]; and what has been saved up for it is at most [`SAVED`]. A program of a few thousand lines has all of its
+//! hot functions compiled after a fifth of a second; where they have to wait, those that are compiled go on leaving machine code for those that are not. What is spent beyond that is a debt, and nothing is recorded, nor compiled,
 //! until it is paid; so one function can take more at once, and no more than [`LARGEST`] instructions are a function that is compiled. Several at once are to leave half of what there is, for what turns out to be wrong; but what is worth [`CERTAIN`] times its price
 //! may be a debt, of [`DEBT`] at most: else a group of functions that gain nothing one by one waits for a sum that never comes together, since looking at it again and again takes what comes in.
 //! All told that is a tenth of a processor in the first second, and less in any other.
@@ -28,10 +29,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What is expected to be gained is to be so many times the cost.
 const MARGIN: f64 = 0.35;
-/// One part of so many of the program's time may be spent.
-const PART: i64 = 25;
+/// What may be spent at the beginning, in nanoseconds.
+const FIRST: i64 = 35_000_000;
+/// So much more,
+const EARLY: i64 = 45_000_000;
+/// as one part of so many of the program's time;
+const EARLY_PART: i64 = 5;
+/// and one part of so many from then on.
+const PART: i64 = 50;
 /// What may have been saved up, in nanoseconds.
-const SAVED: i64 = 50_000_000;
+const SAVED: i64 = FIRST + EARLY;
 /// This part of what may be spent is spent at once, if it is for several functions.
 const AT_ONCE: f64 = 0.5;
 /// As much more may be spent, in nanoseconds, on what is
@@ -82,6 +89,8 @@ pub struct Budget {
     program: u64,
     /// What may be spent; below 0: a debt.
     allowance: i64,
+    /// What is left of [`EARLY`].
+    early: i64,
     /// When the program has taken so much, something may be worth its cost that was not.
     later: Cell<u64>,
 }
@@ -92,14 +101,17 @@ const SOONEST: u64 = 4;
 impl Budget {
     /// Nothing has been spent yet.
     pub fn new() -> Budget {
-        Budget { program: 0, allowance: SAVED, later: Cell::new(u64::MAX) }
+        Budget { program: 0, allowance: FIRST, early: EARLY, later: Cell::new(u64::MAX) }
     }
 
     /// What the program has taken by now, in nanoseconds, without this thread.
     pub fn program(&mut self) -> u64 {
         let own = of_thread();
         let program = of_process().saturating_sub(own);
-        let earned = program.saturating_sub(self.program) as i64 / PART;
+        let taken = program.saturating_sub(self.program) as i64;
+        let early = (taken / EARLY_PART).min(self.early);
+        self.early -= early;
+        let earned = early + (taken - early * EARLY_PART) / PART;
         self.allowance = (self.allowance + earned).min(SAVED);
         self.program = program.max(self.program);
         self.program
@@ -234,8 +246,8 @@ mod tests {
     #[test]
     fn what_is_certain_to_be_worth_it_may_be_a_debt() {
         let mut budget = Budget::new();
-        assert!(budget.affords(20.0e6, 0.0) && !budget.affords(30.0e6, 0.0));
-        budget.spend(SAVED as u64 - 1_000_000);
+        assert!(budget.affords(17.0e6, 0.0) && !budget.affords(18.0e6, 0.0));
+        budget.spend(FIRST as u64 - 1_000_000);
         assert!(!budget.affords(2.0e6, 4.0e6) && budget.affords(2.0e6, 40.0e6));
         assert!(!budget.affords(12.0e6, 1.0e9), "debts have an end");
     }
