@@ -45,6 +45,7 @@ mod park;
 
 use crate::Vm;
 use crate::call::{NATIVE_STACK, STACK_EXTRA};
+use crate::edge::{Edge, EdgeVisitor};
 use crate::error::ErrorState;
 use crate::frame::{CALL_GAP, Frame, frame};
 use crate::interp::{Exit, Flow, Step, copy, execute_with, proceed};
@@ -567,24 +568,36 @@ fn parking(exit: Exit, state: &FiberState) -> Parking {
     }
 }
 
-/// What tracing the root of a fiber marks besides its stack.
+/// Tells of what the root of a fiber refers to besides what all coroutines do.
 ///
 /// # Safety
 /// `th` is a live coroutine.
-pub(crate) unsafe fn trace_fiber(
-    th: *mut Thread,
-    mark_thread: &mut dyn FnMut(*mut Thread),
-    mark: &mut dyn FnMut(Value),
-) {
+pub(crate) unsafe fn visit_fiber(th: *mut Thread, v: &mut impl EdgeVisitor) {
     // SAFETY: the state belongs to the coroutine.
     unsafe {
-        let state = (*th).fiber;
-        if state.is_null() {
+        if (*th).fiber.is_null() {
             return;
         }
-        mark_thread((*state).next);
-        mark_thread((*state).top);
-        mark((*state).errors.value);
+        let FiberState {
+            phase: _,
+            cancel: _,
+            tag: _,
+            data: _,
+            // Refers back.
+            prev: _,
+            next,
+            top,
+            // Between the top and the root.
+            inner: _,
+            entry: _,
+            c_calls: _,
+            errors,
+            end: _,
+            traceback: _,
+        } = &*(*th).fiber;
+        v.pointer(Edge::NextFiber, *next);
+        v.pointer(Edge::FiberTop, *top);
+        v.value(Edge::FiberError, errors.value);
     }
 }
 
@@ -634,17 +647,11 @@ unsafe fn list(head: *mut Thread) -> Vec<Gc<Thread>> {
     all
 }
 
-/// What a fiber holds besides its root's stack: the coroutine that ran in it, the error on its way; and its tag. `None`: `th` is no fiber's root.
+/// The tag of a fiber. `None`: `th` is no fiber's root.
 ///
 /// # Safety
 /// `th` is a live coroutine.
-pub(crate) unsafe fn held_by_fiber(th: *mut Thread) -> (*mut Thread, Value, Option<u64>) {
+pub(crate) unsafe fn tag_of_fiber(th: *mut Thread) -> Option<u64> {
     // SAFETY: the state belongs to the coroutine.
-    unsafe {
-        let state = (*th).fiber;
-        if state.is_null() {
-            return (null_mut(), Value::NIL, None);
-        }
-        ((*state).top, (*state).errors.value, Some((*state).tag))
-    }
+    unsafe { (*th).fiber.as_ref().map(|state| state.tag) }
 }

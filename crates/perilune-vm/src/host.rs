@@ -25,6 +25,7 @@ mod descriptors;
 pub use descriptors::{Aside, Descriptors, Direction, Doing, Subject, Watch, Watchable, Work};
 
 use crate::Vm;
+use crate::edge::{Root, RootVisitor};
 use crate::error::ErrorState;
 use crate::object::{Status, Thread};
 use crate::segment::{NATIVE_RESERVE, spill_registers};
@@ -147,31 +148,32 @@ pub(crate) struct Owners {
 }
 
 impl Owners {
-    /// Reports what detached code holds: coroutines, values, ranges of native stacks.
-    pub fn scan_aside(
-        &self,
-        thread: &mut dyn FnMut(*mut Thread),
-        value: &mut dyn FnMut(Value),
-        range: &mut dyn FnMut(usize, usize),
-    ) {
-        for &base in &self.bases {
-            thread(base);
+    /// Tells of what detached code holds: coroutines, values, ranges of native stacks.
+    pub fn visit_aside(&self, v: &mut impl RootVisitor) {
+        fn thread(v: &mut impl RootVisitor, th: *mut Thread) {
+            if !th.is_null() {
+                // SAFETY: coroutines in these lists are live.
+                v.busy(Root::Aside, unsafe { Gc::from_ptr(th) });
+            }
         }
-        thread(self.idle);
+        for &base in &self.bases {
+            thread(v, base);
+        }
+        thread(v, self.idle);
         for &record in &self.aside {
             // SAFETY: the record lies on the native stack of a thread that waits; its coroutines are kept alive by this.
             unsafe {
                 let mut th = (*record).thread;
                 while !th.is_null() {
-                    thread(th);
+                    thread(v, th);
                     th = (*th).resumer;
                 }
-                thread((*record).base_thread);
-                thread((*record).fiber);
-                value((*record).errors.value);
-                range((*record).low, (*record).stacks.end);
+                thread(v, (*record).base_thread);
+                thread(v, (*record).fiber);
+                v.root_value(Root::AsideError, (*record).errors.value);
+                v.words((*record).low, (*record).stacks.end);
                 for &(low, end) in &(*record).stacks.chain {
-                    range(low, end);
+                    v.words(low, end);
                 }
             }
         }

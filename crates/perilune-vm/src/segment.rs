@@ -459,13 +459,14 @@ impl Vm {
     }
 }
 
-/// Reports the suspended segment of `th`, if it has one.
-pub(crate) unsafe fn scan_suspended(th: *mut Thread, range: &mut dyn FnMut(usize, usize)) {
-    // SAFETY: a live coroutine.
+/// From where to where the segment of a suspended coroutine is in use, if it has one.
+///
+/// # Safety
+/// A live coroutine.
+pub(crate) unsafe fn suspended_words(th: *mut Thread) -> Option<(usize, usize)> {
+    // SAFETY: the caller's promise; the coroutine owns its segment.
     unsafe {
-        let segment = (*th).segment;
-        if !segment.is_null() && (*segment).suspended_at != 0 {
-            range((*segment).suspended_at, (*segment).low + SEGMENT_SIZE);
-        }
+        let segment = (*th).segment.as_ref()?;
+        (segment.suspended_at != 0).then(|| (segment.suspended_at, segment.low + SEGMENT_SIZE))
     }
 }

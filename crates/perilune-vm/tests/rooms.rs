@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Rooms and their modules, lowest first.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("values, tables and strings", &["value", "object", "num", "string", "shape", "table", "native"]),
+    ("values, tables and strings", &["value", "object", "num", "string", "shape", "table", "native", "edge"]),
     (
         "functions, frames and the interpreter",
         &[
@@ -32,7 +32,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("coroutines, fibers and native stacks", &["coroutine", "segment", "fiber", "host"]),
     ("what crosses domains", &["shared", "island", "cycles", "parcel"]),
-    ("collection", &["gc", "arena", "heap_control", "canonical"]),
+    ("the object graph, and collection", &["graph", "gc", "arena", "heap_control", "canonical"]),
     ("what is seen", &["sampler", "snapshot"]),
     ("the state", &["state", "new"]),
 ];
