@@ -13,7 +13,7 @@ use crate::wait::{self, Object};
 use parking_lot::Mutex;
 use perilune_trace::event::{CopyBegin, CopyEnd, Verb};
 use perilune_trace::{Identity, ObjectKind, emit, names};
-use perilune_vm::cycles::{Freeze, Held, Holder, Registered};
+use perilune_vm::cycle_collector::{Freeze, Held, Holder, Registered};
 use perilune_vm::parcel::{ErrorParcel, Parcel};
 use perilune_vm::{LuaResult, Value, Vm};
 use std::any::Any;

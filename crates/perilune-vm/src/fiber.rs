@@ -10,17 +10,17 @@
 //! there and finishes, or parks again. So each native that can be interrupted like this may wait, and none is split in two.
 //!
 //! ```text
-//! pump's stack:   run_fiber: execute ... F resumes T, inline ... T calls sort --> run_segment ---+          +--> run_segment(T) ...
-//! T's segment:                                         sort -> execute -> comparator -> recv parks +  parked  + recv is called again
+//! pump's stack:      run_fiber: execute ... F resumes T, inline ... T calls sort --> resume_native_stack -+          +-> resume_native_stack(T) ...
+//! T's native stack:                                          sort -> execute -> comparator -> recv parks +  parked  + recv is called again
 //! ```
-//! Native stacks in use by the chain (segments) are suspended from the inside out: each hands [`Step::Park`] to the `execute` below, which suspends its own
-//! segment, until the pump's native stack is reached. To go on, each is resumed by the one below (`Vm::pass_park`).
+//! Native stacks of the chain are suspended from the inside out: each hands [`Step::Park`] to the `execute` below, which suspends its own
+//! native stack, until the pump's native stack is reached. To go on, each is resumed by the one below (`Vm::pass_park`).
 //!
 //! A parked chain keeps its links (`resumer`), and all its coroutines have the status "normal": nobody can resume or close them.
 //!
 //! In the root chain nothing is put aside: the host makes the thread sleep (`host.rs`), then the native is called again.
 //!
-//! Where native frames that belong to no segment are in the way, there is no waiting: in finalisers, hooks, message handlers. Those are the calls that count in
+//! Where native frames that belong to no native stack are in the way, there is no waiting: in finalisers, hooks, message handlers. Those are the calls that count in
 //! `no_yield`, so the chain is looked through for it.
 //!
 //! # Cancellation
@@ -90,7 +90,7 @@ pub(crate) struct FiberState {
     next: *mut Thread,
     /// While parked: the coroutine that ran.
     top: *mut Thread,
-    /// While parked: the coroutine whose segment the pump's native stack resumes; null: none.
+    /// While parked: the coroutine whose native stack the pump's native stack resumes; null: none.
     inner: *mut Thread,
     /// While it runs: `NativeStacks::scan_from` of the pump's `execute`.
     entry: usize,
@@ -279,7 +279,7 @@ impl Vm {
                 && (*th).hook_mask == 0
                 && (*th).open_upvals.is_null()
                 && (*th).tbc == 0
-                && (*th).segment.is_null()
+                && (*th).native_stack.is_null()
                 && (*th).stack_size <= 4 * crate::call::INITIAL_STACK
                 && self.lua.fibers.spare_count < MOST_SPARE;
             if reusable {
@@ -466,7 +466,7 @@ impl Vm {
                     Err(e) => Err(e),
                 }
             } else {
-                self.run_segment(inner)
+                self.resume_native_stack(inner)
             };
             proceed(self, flow)
         }
@@ -602,7 +602,7 @@ pub(crate) unsafe fn visit_fiber(th: *mut Thread, v: &mut impl EdgeVisitor) {
 }
 
 /// The coroutines of parked fibers that have no native stack, each chain whole: they are what their threads say, and nothing of them is anywhere else.
-pub(crate) fn parked_without_segments(vm: &Vm) -> Vec<*mut Thread> {
+pub(crate) fn parked_without_native_stacks(vm: &Vm) -> Vec<*mut Thread> {
     let mut all = Vec::new();
     for fiber in live_fibers_of(vm) {
         // SAFETY: a live fiber, and while it is parked the chain from its top to its root.

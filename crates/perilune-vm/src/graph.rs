@@ -219,7 +219,7 @@ unsafe fn visit_thread(th: *mut Thread, v: &mut impl GraphVisitor) {
             top: _,
             open_upvals,
             resumer,
-            segment: _,
+            native_stack: _,
             hook,
             hook_count: _,
             hook_left: _,
@@ -253,7 +253,7 @@ unsafe fn visit_thread(th: *mut Thread, v: &mut impl GraphVisitor) {
         v.value(Edge::Failure, failure.unwrap_or(Value::NIL));
         v.pointer(Edge::Resumer, resumer);
         crate::fiber::visit_fiber(th, v);
-        if let Some((lo, hi)) = crate::segment::suspended_words(th) {
+        if let Some((lo, hi)) = crate::native_stack::suspended_words(th) {
             v.words(lo, hi);
         }
     }

@@ -27,8 +27,8 @@ pub use descriptors::{Aside, Descriptors, Direction, Doing, Subject, Watch, Watc
 use crate::Vm;
 use crate::edge::{Root, RootVisitor};
 use crate::error::ErrorState;
+use crate::native_stack::{NATIVE_RESERVE, spill_registers};
 use crate::object::{Status, Thread};
-use crate::segment::{NATIVE_RESERVE, spill_registers};
 use crate::value::{Gc, Value};
 use perilune_trace::event::Parking;
 use perilune_trace::fibers::Line;
@@ -128,7 +128,7 @@ pub(crate) struct Detached {
     fiber: *mut Thread,
     c_calls: u32,
     errors: ErrorState,
-    stacks: crate::segment::Running,
+    stacks: crate::native_stack::Running,
     /// From where the blocked native stack is scanned.
     low: usize,
 }

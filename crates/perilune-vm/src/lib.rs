@@ -7,7 +7,7 @@
 //!        natives (stdlib, command)
 //!            |  api.rs: arguments, results          debug/: levels, locals, tracebacks
 //!            v                                         |
-//!        call.rs <------> interp/ <------> coroutine.rs, segment.rs <------> fiber.rs, host.rs (pumps)
+//!        call.rs <------> interp/ <------> coroutine.rs, native_stack.rs <------> fiber.rs, host.rs (pumps)
 //!            |              |    handlers; fast paths inline, the rest in:
 //!            v              v
 //!        frame.rs      meta.rs (metamethods)   close.rs (upvalues)   error.rs, names.rs (messages)
@@ -23,7 +23,7 @@
 //! time owns it.
 //!
 //! Beside these stand what a state has to do with other states: `fiber/` (waiting without holding a thread), `island/` (values that all can read),
-//! `shared.rs` (objects that all can use), `parcel/` (values on their way) and `cycles/` (what the counts of all these do not free).
+//! `shared.rs` (objects that all can use), `parcel/` (values on their way) and `cycle_collector/` (what the counts of all these do not free).
 //!
 //! # Where things are while Lua runs
 //!
@@ -58,7 +58,7 @@ mod call;
 mod canonical;
 mod close;
 mod coroutine;
-pub mod cycles;
+pub mod cycle_collector;
 pub mod debug;
 mod edge;
 mod error;
@@ -77,13 +77,13 @@ pub mod machine;
 pub mod meta;
 mod names;
 mod native;
+mod native_stack;
 mod new;
 mod num;
 pub mod object;
 pub mod parcel;
 mod rooted;
 mod sampler;
-mod segment;
 pub mod shape;
 pub mod shared;
 pub mod snapshot;

@@ -146,7 +146,7 @@ impl Vm {
         };
         let out = Writer::new(out, &head);
         let outer = self.lua.seen.sampler.set_collecting(true);
-        let result = crate::segment::spill_registers(self, |vm, _| {
+        let result = crate::native_stack::spill_registers(self, |vm, _| {
             let mut walk = Walk {
                 // SAFETY: the caller's reference, which it does not use meanwhile.
                 vm: unsafe { &mut *vm },

@@ -268,8 +268,8 @@ impl Client for LuaClient<'_> {
             // A dead coroutine with native calls in it lives until these have been made to return.
             let mut n = 0;
             while let Some(&th) = {
-                let segments = &self.lua.gc.segments;
-                segments.get(n)
+                let native_stacks = &self.lua.gc.native_stacks;
+                native_stacks.get(n)
             } {
                 if !m.is_marked(Gc::from_ptr(th).obj()) {
                     m.mark(Gc::from_ptr(th).obj());
