@@ -330,7 +330,7 @@ impl Vm {
     pub(crate) fn with_client(&mut self, f: impl FnOnce(&mut perilune_heap::Heap, &mut LuaClient)) {
         let vm: *mut Vm = self;
         let outer = self.lua.seen.sampler.set_collecting(true);
-        crate::native_stack::spill_registers(vm, |vm, here| {
+        crate::sys::stack::spill_registers(vm, |vm, here| {
             // SAFETY: as below.
             let mode = unsafe { (*vm).heap.params().mode };
             // SAFETY: as below.

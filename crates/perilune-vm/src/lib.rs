@@ -89,6 +89,7 @@ pub mod shared;
 pub mod snapshot;
 mod state;
 mod string;
+mod sys;
 mod table;
 mod value;
 pub mod warn;

@@ -32,6 +32,7 @@ use crate::error::ErrorState;
 use crate::interp::{Flow, Step};
 use crate::native::{Native, Thrown};
 use crate::object::{Status, Thread};
+use crate::sys::stack::{self, spill_registers};
 use corosensei::stack::{Stack, StackPointer};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::num::NonZeroUsize;
@@ -90,7 +91,7 @@ pub(crate) struct NativeStacks {
 impl NativeStacks {
     /// Reports the native stacks in use: the running one, and those that wait for it.
     pub fn scan(&self, range: &mut dyn FnMut(usize, usize)) {
-        let low = if self.running.scan_from != 0 { self.running.scan_from } else { stack_pointer() };
+        let low = if self.running.scan_from != 0 { self.running.scan_from } else { stack::pointer() };
         range(low, self.running.end);
         for n in 0..self.running.chain.len() {
             let (low, end) = self.running.chain[n];
@@ -124,7 +125,7 @@ impl Running {
     /// The native stacks, each from where it is in use to its end: those that wait, and the running one.
     pub fn in_use(&self) -> Vec<(usize, usize)> {
         // At rest there is no running stack.
-        let running = (self.end != usize::MAX).then(|| (stack_pointer(), self.end));
+        let running = (self.end != usize::MAX).then(|| (stack::pointer(), self.end));
         self.chain.iter().copied().chain(running).collect()
     }
 
@@ -149,25 +150,10 @@ impl NativeStacks {
         if let Some(low) = self.free.pop() {
             return Some(low);
         }
-        // SAFETY: a fresh anonymous mapping.
-        let slab = unsafe {
-            libc::mmap(
-                null_mut(),
-                NATIVE_STACK_SIZE * SLAB,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
-        };
-        if slab == libc::MAP_FAILED {
-            return None;
-        }
-        // SAFETY: the mapping just made; small pages, because most native stacks touch one or two.
-        unsafe { libc::madvise(slab, NATIVE_STACK_SIZE * SLAB, libc::MADV_NOHUGEPAGE) };
-        self.slabs.push(slab as usize);
+        let slab = stack::map(NATIVE_STACK_SIZE * SLAB)?;
+        self.slabs.push(slab);
         for n in (0..SLAB).rev() {
-            self.free.push(slab as usize + n * NATIVE_STACK_SIZE);
+            self.free.push(slab + n * NATIVE_STACK_SIZE);
         }
         self.free.pop()
     }
@@ -175,7 +161,7 @@ impl NativeStacks {
     fn give_back(&mut self, low: usize) {
         if self.free.len() >= WARM {
             // SAFETY: nothing lives on a free native stack.
-            unsafe { libc::madvise(low as *mut _, NATIVE_STACK_SIZE, libc::MADV_DONTNEED) };
+            unsafe { stack::release(low, NATIVE_STACK_SIZE) };
         }
         self.free.push(low);
     }
@@ -185,37 +171,9 @@ impl Drop for NativeStacks {
     fn drop(&mut self) {
         for &slab in &self.slabs {
             // SAFETY: mapped by `take`; no coroutine lives on it any more.
-            unsafe { libc::munmap(slab as *mut _, NATIVE_STACK_SIZE * SLAB) };
+            unsafe { stack::unmap(slab, NATIVE_STACK_SIZE * SLAB) };
         }
     }
-}
-
-/// Calls `f` with all callee-saved registers spilled to the stack, where the conservative scan sees them, and the address from which a scan does so.
-#[inline(never)]
-pub(crate) fn spill_registers<R>(vm: *mut Vm, f: impl FnOnce(*mut Vm, usize) -> R) -> R {
-    let mut saved = [0usize; 6];
-    // SAFETY: stores registers to a local array.
-    unsafe {
-        std::arch::asm!(
-            "mov [{0}], rbx", "mov [{0} + 8], rbp", "mov [{0} + 16], r12",
-            "mov [{0} + 24], r13", "mov [{0} + 32], r14", "mov [{0} + 40], r15",
-            in(reg) saved.as_mut_ptr(),
-        );
-    }
-    std::hint::black_box(&mut saved);
-    let result = f(vm, saved.as_ptr() as usize);
-    std::hint::black_box(&mut saved);
-    result
-}
-
-/// An address in the caller's frame, or a little below everything it has spilled.
-#[inline(always)]
-/// The native stack pointer.
-fn stack_pointer() -> usize {
-    let sp: usize;
-    // SAFETY: reads a register.
-    unsafe { std::arch::asm!("mov {}, rsp", out(reg) sp, options(nomem, nostack, preserves_flags)) };
-    sp
 }
 
 impl Vm {
@@ -240,13 +198,13 @@ impl Vm {
     /// Is there too little native stack left for a nested call?
     #[inline]
     pub(crate) fn native_stack_low(&self) -> bool {
-        stack_pointer() < self.lua.stacks.running.limit
+        stack::pointer() < self.lua.stacks.running.limit
     }
 
     /// Whether half of the native stack that may be used is.
     pub(crate) fn native_stack_half_used(&self) -> bool {
         let running = &self.lua.stacks.running;
-        stack_pointer() < running.limit + running.end.saturating_sub(running.limit) / 2
+        stack::pointer() < running.limit + running.end.saturating_sub(running.limit) / 2
     }
 
     /// Runs the native whose frame is at `base` on a native stack of the running coroutine's own.

@@ -139,14 +139,14 @@ impl Vm {
         let taken = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let head = Head {
             process: std::process::id(),
-            started: request::process_start(),
+            started: crate::sys::process::start(),
             taken: taken.as_nanos() as u64,
             domain: self.domain_number(),
             name: &name,
         };
         let out = Writer::new(out, &head);
         let outer = self.lua.seen.sampler.set_collecting(true);
-        let result = crate::native_stack::spill_registers(self, |vm, _| {
+        let result = crate::sys::stack::spill_registers(self, |vm, _| {
             let mut walk = Walk {
                 // SAFETY: the caller's reference, which it does not use meanwhile.
                 vm: unsafe { &mut *vm },

@@ -9,7 +9,10 @@ use std::path::Path;
 
 /// Rooms and their modules, lowest first.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("values, tables and strings", &["value", "object", "num", "string", "shape", "table", "native", "edge"]),
+    (
+        "values, tables and strings",
+        &["value", "object", "num", "string", "shape", "table", "native", "edge", "sys"],
+    ),
     (
         "functions, frames and the interpreter",
         &[
@@ -50,7 +53,6 @@ const UP: &[(&str, &str, &str)] = &[
     ("interp", "island", "look-ups in frozen tables have a quick way"),
     ("interp", "shared", "elements of arrays have a quick way"),
     ("machine", "shared", "elements of arrays are got and stored in line"),
-    ("interp", "native_stack", "execute says from where its native stack is scanned"),
 ];
 
 fn room_of(module: &str) -> Option<usize> {

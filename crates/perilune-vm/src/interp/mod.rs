@@ -105,7 +105,7 @@ macro_rules! op {
     };
 }
 /// What calls machine code directly says from where its native stack is scanned, as [`execute`] does.
-pub(crate) use crate::native_stack::spill_registers;
+use crate::sys::stack::spill_registers;
 pub(crate) use op;
 
 /// Jumps to the handler of the instruction at `pc`.
@@ -396,8 +396,7 @@ pub(crate) use set_float;
 /// On one side of a conditional, keeps the two sides apart: the machine branches instead of computing both.
 #[inline(always)]
 pub(crate) fn branch() {
-    // SAFETY: no instruction.
-    unsafe { std::arch::asm!("", options(nomem, nostack, preserves_flags)) }
+    crate::sys::no_instruction();
 }
 
 /// Copies a value: payload and tag, each by its own move.
