@@ -22,6 +22,7 @@ use crate::object::{LuaClosure, NativeClosure, ProtoInst, Table, Thread, Upval, 
 use crate::table::trace::{Range, WHOLE, Weak};
 use crate::value::{Gc, Tag, Value};
 use perilune_heap::Obj;
+use perilune_syntax::Proto;
 use std::ops::Range as Span;
 
 /// Who is told of edges, and knows the state whose objects they join.
@@ -172,13 +173,14 @@ unsafe fn visit_instance(i: *mut ProtoInst, v: &mut impl EdgeVisitor) {
             takes: _,
             frame_bytes: _,
         } = *i;
+        let proto: &Proto = &*proto;
         v.buffer(k.sub(ic_slots as usize));
-        for n in 0..(&(*proto).constants).len() {
+        for n in 0..proto.constants.len() {
             v.value(Edge::Constant, *k.add(n));
         }
         v.buffer(children);
         if !children.is_null() {
-            for n in 0..(&(*proto).protos).len() {
+            for n in 0..proto.protos.len() {
                 v.pointer(Edge::Code, *children.add(n));
             }
         }
