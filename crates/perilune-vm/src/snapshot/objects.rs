@@ -32,7 +32,8 @@ pub(super) struct Described<'w, 'a, W: Write> {
 }
 
 impl<W: Write> Described<'_, '_, W> {
-    /// How a reference is labelled; `None`: it is left out.
+    /// How a reference is labelled; `None`: it is left out. Inlined, so that of these cases each place has its own.
+    #[inline(always)]
     fn label(&mut self, edge: Edge) -> Option<(Label, Argument)> {
         let number = |label, n: u64| Some((label, Argument::Number(n)));
         let out = &mut self.walk.out;
@@ -72,6 +73,7 @@ impl<W: Write> Described<'_, '_, W> {
 }
 
 impl<W: Write> EdgeVisitor for Described<'_, '_, W> {
+    #[inline(always)]
     fn edge(&mut self, edge: Edge, to: Obj) {
         if matches!(edge, Edge::Buffer) {
             // SAFETY: a live buffer.
@@ -241,6 +243,7 @@ impl<W: Write> Walk<'_, W> {
 }
 
 /// How a value under this key is labelled.
+#[inline]
 fn key_label(key: Value) -> (Label, Argument) {
     match (key.tag(), key.obj()) {
         (Tag::INT, _) => (Label::Index, Argument::Number(key.int_bits() as u64)),
