@@ -29,7 +29,7 @@ pub const USAGE: &str = "[--only NAME]";
 /// The processor and system that sanitizers are built for: naming it keeps build scripts without them.
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 /// Faults that are planted: what the fuzzer calls them.
-const PLANTED: &[&str] = &["planted-overflow", "planted-overflow-on-segment"];
+const PLANTED: &[&str] = &["planted-overflow", "planted-overflow-on-native-stack"];
 /// What every report says.
 const REPORT: &str = "AddressSanitizer";
 /// A script that takes longer waits for ever.

@@ -17,7 +17,7 @@ use crate::outcome;
 use crate::pool::{self, Inner, Task, Work};
 use crate::time::opt_limit;
 use perilune_trace::event::Verb;
-use perilune_vm::cycles::{Held, Holder, Registered};
+use perilune_vm::cycle_collector::{Held, Holder, Registered};
 use perilune_vm::parcel::PackRules;
 use perilune_vm::shared::{SharedArc, SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Type, Vm};

@@ -27,7 +27,7 @@ use parking_lot::{Mutex, MutexGuard};
 use perilune_heap::{charge_messages, program_has_room};
 use perilune_trace::event::{ChannelRecv, ChannelSend, Count, Verb};
 use perilune_trace::{Category, Identity, ObjectKind, ObjectRef, emit, names, on};
-use perilune_vm::cycles::{Freeze, Held, Holder, Registered};
+use perilune_vm::cycle_collector::{Freeze, Held, Holder, Registered};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject, downcast_arc};
 use perilune_vm::{Gc, LuaResult, Native, Table, Thrown, Value, Vm};

@@ -13,7 +13,7 @@ use crate::wait::{self, Object};
 use parking_lot::Mutex;
 use perilune_trace::event::{CopyBegin, CopyEnd, Verb};
 use perilune_trace::{Identity, ObjectKind, emit, names};
-use perilune_vm::cycles::{Freeze, Held, Holder, Registered};
+use perilune_vm::cycle_collector::{Freeze, Held, Holder, Registered};
 use perilune_vm::parcel::{ErrorParcel, Parcel};
 use perilune_vm::{LuaResult, Value, Vm};
 use std::any::Any;
@@ -73,21 +73,13 @@ impl std::fmt::Display for Lack {
             }
             Lack::Thread(why) => {
                 write!(f, "no worker thread can be started: {why} (a limit on threads: ")?;
-                match most_processes() {
+                match crate::sys::most_threads() {
                     Some(most) => write!(f, "ulimit -u is {most}; or pids.max of a control group)"),
                     None => f.write_str("ulimit -u, or pids.max of a control group)"),
                 }
             }
         }
     }
-}
-
-/// How many threads the user may have, if that is limited.
-fn most_processes() -> Option<u64> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a pointer to a structure of this type.
-    let known = unsafe { libc::getrlimit(libc::RLIMIT_NPROC, &mut limit) } == 0;
-    (known && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
 impl Holder for Failure {

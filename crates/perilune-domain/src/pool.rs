@@ -30,7 +30,7 @@ use parking_lot::Mutex;
 use perilune_heap::charge_messages;
 use perilune_trace::event::{self, Ending, Few, Name, Verb};
 use perilune_trace::{Category, FiberRef, ObjectKind, emit, on};
-use perilune_vm::cycles::{Held, Holder};
+use perilune_vm::cycle_collector::{Held, Holder};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject, downcast_arc};
 use perilune_vm::{FiberEnd, Gc, LuaResult, Native, Table, Type, Value, Vm};

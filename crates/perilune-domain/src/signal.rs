@@ -5,6 +5,7 @@
 
 use crate::domain::Domain;
 use crate::runtime::domains_of_process;
+use crate::sys;
 use parking_lot::Mutex;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -30,9 +31,7 @@ fn notify_session() {
 fn ring() {
     let fd = EVENT.load(Ordering::Relaxed);
     if fd >= 0 {
-        let one = 1u64;
-        // SAFETY: writes eight bytes to an open descriptor; a full counter is no matter, the reader will come.
-        unsafe { libc::write(fd, (&raw const one).cast(), 8) };
+        sys::ring(fd);
     }
 }
 
@@ -44,19 +43,15 @@ pub(crate) fn watch(main: Option<Weak<Domain>>) {
     if let Some(main) = main {
         *MAIN.lock() = main;
     }
-    // SAFETY: makes a descriptor.
-    let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
-    if fd < 0 || EVENT.compare_exchange(-1, fd, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+    let Some(fd) = sys::make_bell() else { return };
+    if EVENT.compare_exchange(-1, fd, Ordering::Relaxed, Ordering::Relaxed).is_err() {
         return;
     }
     perilune_trace::attach::on_change(notify_session);
     let thread = std::thread::Builder::new().name("perilune-signals".into()).stack_size(64 << 10);
     let _ = thread.spawn(move || {
-        let mut count = 0u64;
         loop {
-            // SAFETY: reads eight bytes into a local variable.
-            let n = unsafe { libc::read(fd, (&raw mut count).cast(), 8) };
-            if n != 8 {
+            if !sys::wait_for(fd) {
                 continue;
             }
             let main = MAIN.lock().upgrade();

@@ -8,7 +8,7 @@ use crate::races;
 use crate::time::{Limit, opt_limit};
 use perilune_trace::event::Verb;
 use perilune_trace::{ObjectKind, ObjectRef, names};
-use perilune_vm::cycles::{Held, Holder};
+use perilune_vm::cycle_collector::{Held, Holder};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{FiberEnd, Gc, LuaResult, Native, Table, Type, Value, Vm};

@@ -9,8 +9,9 @@ use crate::program::{self, Program};
 use crate::rng::Rng;
 use crate::runner::{End, Target};
 use crate::script;
+use crate::sys;
 use std::io::{Read, Write};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -27,7 +28,7 @@ const TIME_LIMIT: &str = "the time limit";
 /// Time for making a failing program smaller.
 const SHRINKING: Duration = Duration::from_secs(120);
 /// Address space of a run.
-const ADDRESS_SPACE: libc::rlim_t = 8 << 30;
+const ADDRESS_SPACE: u64 = 8 << 30;
 
 /// What a run printed and how it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,23 +98,9 @@ pub fn run(
     command.arg("p.lua").current_dir(scratch).envs(environment.iter().copied());
     command.env_remove("LUA_INIT").env_remove("LUA_INIT_5_4");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // SAFETY: `prctl` and `setrlimit` may be called between fork and exec.
-    unsafe {
-        command.pre_exec(move || {
-            // A run does not outlive the fuzzer.
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            // AddressSanitizer reserves terabytes.
-            if !cfg!(feature = "sanitizer") {
-                let limit = libc::rlimit { rlim_cur: ADDRESS_SPACE, rlim_max: ADDRESS_SPACE };
-                libc::setrlimit(libc::RLIMIT_AS, &limit);
-            }
-            let processor = libc::rlimit { rlim_cur: time.as_secs(), rlim_max: time.as_secs() + 1 };
-            libc::setrlimit(libc::RLIMIT_CPU, &processor);
-            let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-            libc::setrlimit(libc::RLIMIT_CORE, &none);
-            Ok(())
-        });
-    }
+    // AddressSanitizer reserves terabytes.
+    let address_space = (!cfg!(feature = "sanitizer")).then_some(ADDRESS_SPACE);
+    sys::limit(&mut command, time, address_space);
     let mut child = command.spawn().map_err(fail)?;
     let (mut stdout, mut stderr) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
     let out = std::thread::spawn(move || {
@@ -132,7 +119,7 @@ pub fn run(
         match child.try_wait().map_err(fail)? {
             Some(status) => {
                 break status.code().ok_or_else(|| match status.signal() {
-                    Some(libc::SIGXCPU) => TIME_LIMIT.into(),
+                    Some(sys::TIME_IS_SPENT) => TIME_LIMIT.into(),
                     signal => format!("signal {}", signal.unwrap_or(0)),
                 });
             }

@@ -10,6 +10,7 @@
 //! [`HANG`] is a hang: the input is written and the process ends. Time that is spent on other processes does
 //! not count ([`Guard::waiting`]).
 
+use crate::sys;
 use perilune_vm::{InterruptHandle, Vm};
 use std::os::fd::IntoRawFd;
 use std::path::{Path, PathBuf};
@@ -56,15 +57,7 @@ impl Guard {
             let path = dir.join(format!("{target}-crash-{}", std::process::id()));
             CRASH_FILE.store(std::fs::File::create(&path)?.into_raw_fd(), Ordering::SeqCst);
             crash_path = Some(path);
-            for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT] {
-                // SAFETY: zero is a valid `sigaction`; the handler calls async-signal-safe functions only.
-                unsafe {
-                    let mut action: libc::sigaction = std::mem::zeroed();
-                    action.sa_sigaction = on_crash as extern "C" fn(libc::c_int) as libc::sighandler_t;
-                    action.sa_flags = libc::SA_ONSTACK | libc::SA_RESETHAND;
-                    libc::sigaction(signal, &action, std::ptr::null_mut());
-                }
-            }
+            sys::on_crash(on_crash);
         }
         let watched = Arc::new(Mutex::new(Watched::default()));
         let weak = Arc::downgrade(&watched);
@@ -85,7 +78,7 @@ impl Guard {
         INPUT.store(input.as_ptr().cast_mut(), Ordering::SeqCst);
         INPUT_LENGTH.store(input.len(), Ordering::SeqCst);
         self.watched.lock().expect("no one panics holding it").started =
-            Some((Instant::now(), processor_time()));
+            Some((Instant::now(), sys::processor_time()));
         let result = run();
         self.watched.lock().expect("no one panics holding it").started = None;
         INPUT_LENGTH.store(0, Ordering::SeqCst);
@@ -138,7 +131,7 @@ fn watch(watched: &Mutex<Watched>, hang_path: Option<&Path>) {
     }
     let is_over = |(at, used): (Instant, Duration)| {
         let passed = at.elapsed();
-        passed > HANG && processor_time() - used > HANG || passed > HANG * PATIENCE
+        passed > HANG && sys::processor_time() - used > HANG || passed > HANG * PATIENCE
     };
     if watched.started.is_some_and(is_over) {
         // SAFETY: the case is still running, so its input is alive.
@@ -153,27 +146,15 @@ fn watch(watched: &Mutex<Watched>, hang_path: Option<&Path>) {
     }
 }
 
-/// What the process has used of processors.
-fn processor_time() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place; the clock exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
-extern "C" fn on_crash(signal: libc::c_int) {
+extern "C" fn on_crash(signal: i32) {
     let (file, input, length) = (
         CRASH_FILE.load(Ordering::SeqCst),
         INPUT.load(Ordering::SeqCst),
         INPUT_LENGTH.load(Ordering::SeqCst),
     );
-    // SAFETY: a published input is alive as long as its case; `write`, `raise` and `fsync` may be called in a
-    // handler.
-    unsafe {
-        if file >= 0 && length != 0 {
-            libc::write(file, input.cast(), length);
-            libc::fsync(file);
-        }
-        libc::raise(signal);
+    if file >= 0 && length != 0 {
+        // SAFETY: a published input is alive as long as its case.
+        unsafe { sys::write_for_good(file, input, length) };
     }
+    sys::raise(signal);
 }

@@ -47,6 +47,7 @@ pub mod rng;
 pub mod runner;
 pub mod sandbox;
 pub mod script;
+mod sys;
 pub mod text;
 pub mod tokens;
 pub mod trace;

@@ -120,7 +120,7 @@ fn planted(name: &str) -> Option<fn() -> u8> {
     use perilune_fuzzer::planted;
     match name {
         "planted-overflow" => Some(planted::overflow),
-        "planted-overflow-on-segment" => Some(planted::overflow_on_segment),
+        "planted-overflow-on-native-stack" => Some(planted::overflow_on_native_stack),
         "planted-race" => Some(planted::race),
         _ => None,
     }

@@ -20,7 +20,7 @@
 //! page: rejected as a general policy, accepted for the valley after a spike.
 
 use crate::layout::*;
-use crate::os;
+use crate::sys::memory;
 use crate::table::ChunkTable;
 use crate::warm::{self, Warm};
 
@@ -218,7 +218,7 @@ impl BlockSpace {
                 (left.chunk, false, warm::TAKEN)
             }
             None => {
-                let base = os::map(CHUNK, huge).or_else(|| {
+                let base = memory::map(CHUNK, huge).or_else(|| {
                     self.refused = true;
                     self.reserve.take()
                 })?;
@@ -227,7 +227,7 @@ impl BlockSpace {
             }
         };
         if !self.refused && self.reserve.is_none() {
-            self.reserve = os::map(CHUNK, false);
+            self.reserve = memory::map(CHUNK, false);
         }
         Some(found)
     }
@@ -369,10 +369,10 @@ impl BlockSpace {
         if self.refused || self.reserve.is_none() {
             let idle = || {
                 let at = self.idle.pop()?.chunk.base();
-                os::discard(at, CHUNK);
+                memory::discard(at, CHUNK);
                 Some(at)
             };
-            self.reserve = self.reserve.or_else(idle).or_else(|| os::map(CHUNK, false));
+            self.reserve = self.reserve.or_else(idle).or_else(|| memory::map(CHUNK, false));
             self.refused = self.reserve.is_none();
         }
     }
@@ -409,10 +409,10 @@ impl BlockSpace {
             }
             *left = left.saturating_sub(CHUNK);
             if age >= RETURN_AFTER {
-                os::unmap(idle.chunk.base(), CHUNK);
+                memory::unmap(idle.chunk.base(), CHUNK);
                 return false;
             }
-            os::release(idle.chunk.base(), CHUNK);
+            memory::release(idle.chunk.base(), CHUNK);
             idle.released = true;
             true
         });
@@ -429,7 +429,7 @@ impl BlockSpace {
             while blocks != 0 {
                 let first = blocks.trailing_zeros();
                 let run = (blocks >> first).trailing_ones();
-                os::discard(chunk.block(first as usize).at(), run as usize * BLOCK);
+                memory::discard(chunk.block(first as usize).at(), run as usize * BLOCK);
                 *left = left.saturating_sub(run as usize * BLOCK);
                 blocks &= !(((1u128 << run) - 1) << first) as u64;
             }
@@ -461,10 +461,10 @@ impl BlockSpace {
         }
         let idle = self.idle.drain(..).map(|i| i.chunk);
         for chunk in self.chunks.drain(..).chain(idle) {
-            os::unmap(chunk.base(), CHUNK);
+            memory::unmap(chunk.base(), CHUNK);
         }
         if let Some(base) = self.reserve.take() {
-            os::unmap(base, CHUNK);
+            memory::unmap(base, CHUNK);
         }
     }
 }

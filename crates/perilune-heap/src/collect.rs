@@ -23,8 +23,9 @@
 use crate::heap::{Heap, LAST_EPOCH};
 use crate::large::take_card;
 use crate::layout::*;
-use crate::mark::{Budget, Marker, cpu_ns, grow};
+use crate::mark::{Budget, Marker, grow};
 use crate::pace::{LEAST_SLICE, MARK_RATIO, PAUSE_GOAL, Pace};
+use crate::sys::cpu_ns;
 use crate::{Client, Cycle, Obj};
 use perilune_trace::event::{self, Bytes, Share, StepCause};
 use perilune_trace::{Category, cputime, emit, on};

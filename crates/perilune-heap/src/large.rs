@@ -19,7 +19,7 @@
 
 use crate::blocks::POISON;
 use crate::layout::*;
-use crate::os;
+use crate::sys::memory;
 use crate::table::ChunkTable;
 use crate::{Header, Obj};
 
@@ -302,7 +302,7 @@ impl LargeSpace {
             None => {
                 let huge_pages = self.has_huge_pages(mapped);
                 // SAFETY: just mapped, for this heap alone; the header is written below.
-                let chunk = unsafe { ChunkRef::at(os::map(mapped, huge_pages)?) };
+                let chunk = unsafe { ChunkRef::at(memory::map(mapped, huge_pages)?) };
                 self.mapped += mapped;
                 (chunk, mapped)
             }
@@ -331,7 +331,7 @@ impl LargeSpace {
                 let have = head.mapped.get();
                 let base = match mapped <= have {
                     true => chunk.base(),
-                    false => os::remap(chunk.base(), have, mapped, self.has_huge_pages(mapped))?,
+                    false => memory::remap(chunk.base(), have, mapped, self.has_huge_pages(mapped))?,
                 };
                 let mapped = mapped.max(have);
                 table.remove(chunk, have);
@@ -449,7 +449,7 @@ impl LargeSpace {
             }
             let gone = (*left).min(*bytes);
             let rest = *bytes - gone;
-            os::unmap(chunk.base() + rest, gone);
+            memory::unmap(chunk.base() + rest, gone);
             *left -= gone;
             *mapped -= gone;
             *bytes = rest;
@@ -589,14 +589,14 @@ impl LargeSpace {
             // SAFETY: as in `free`.
             let chunk = unsafe { ChunkRef::of(obj) };
             if chunk.head().kind == ChunkKind::Huge {
-                os::unmap(chunk.base(), chunk.head().mapped.get());
+                memory::unmap(chunk.base(), chunk.head().mapped.get());
             }
         }
         for chunk in self.chunks.drain(..) {
-            os::unmap(chunk.base(), CHUNK);
+            memory::unmap(chunk.base(), CHUNK);
         }
         for (chunk, bytes, _) in self.resting.drain(..) {
-            os::unmap(chunk.base(), bytes);
+            memory::unmap(chunk.base(), bytes);
         }
     }
 }

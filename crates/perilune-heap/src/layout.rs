@@ -18,6 +18,7 @@
 //! header lives there, in the table of starts. In chunks of large objects the table of lines holds page records instead
 //! (`large.rs`). Marking never asks which sort of chunk it is in: bits are at the same place in all of them.
 
+use crate::sys::bytes_not_zero;
 use crate::{Header, Obj};
 use core::cell::Cell;
 
@@ -294,32 +295,6 @@ impl BlockRef {
         }
         used
     }
-}
-
-/// One bit for each of 16 bytes of `m | (l & select)`: set if it is not zero.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn bytes_not_zero(m: &[u64; 2], l: &[u64; 2], select: u64) -> u16 {
-    use core::arch::x86_64::*;
-    // SAFETY: every x86-64 processor has SSE2, and the arrays have the 16 bytes that are loaded.
-    unsafe {
-        let (m, l) = (_mm_loadu_si128(m.as_ptr().cast()), _mm_loadu_si128(l.as_ptr().cast()));
-        let bytes = _mm_or_si128(m, _mm_and_si128(l, _mm_set1_epi64x(select as i64)));
-        !_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_setzero_si128())) as u16
-    }
-}
-
-/// One bit for each of 16 bytes of `m | (l & select)`: set if it is not zero.
-#[cfg(not(target_arch = "x86_64"))]
-#[inline(always)]
-fn bytes_not_zero(m: &[u64; 2], l: &[u64; 2], select: u64) -> u16 {
-    let eight = |m: u64, l: u64| {
-        let bytes = m | (l & select);
-        let tops =
-            (bytes | ((bytes & 0x7f7f_7f7f_7f7f_7f7f) + 0x7f7f_7f7f_7f7f_7f7f)) & 0x8080_8080_8080_8080;
-        ((tops >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u16
-    };
-    eight(m[0], l[0]) | eight(m[1], l[1]) << 8
 }
 
 #[cfg(test)]

@@ -69,7 +69,6 @@ mod island;
 mod large;
 mod layout;
 mod mark;
-mod os;
 mod pace;
 mod resize;
 mod sample;
@@ -77,6 +76,7 @@ pub mod shortage;
 mod small;
 pub mod space;
 mod stats;
+mod sys;
 mod table;
 mod verify;
 mod warm;
@@ -90,10 +90,11 @@ pub use island::{
     Builder as IslandBuilder, Contents as IslandContents, FROZEN, ISLAND_CHUNK, ISLAND_PAGE, IslandRef,
     IslandStats, WATCHED, all_islands, is_island, island_bytes, island_number, island_stats, protect_islands,
 };
-pub use mark::{Marker, stack_word};
+pub use mark::Marker;
 pub use sample::Notify;
 pub use small::give_back as give_back_pieces;
 pub use stats::{HeapStats, Histogram};
+pub use sys::stack_word;
 pub use warm::release_warm_chunks;
 
 use core::ptr::NonNull;

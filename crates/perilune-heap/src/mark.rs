@@ -24,6 +24,7 @@ use crate::heap::Heap;
 use crate::island::held::is_island_object;
 use crate::large::size_of_large;
 use crate::layout::*;
+use crate::sys::{cpu_ns, prefetch_line, stack_word};
 use crate::{Client, Cycle, Obj};
 use std::time::Instant;
 
@@ -82,12 +83,6 @@ impl Budget {
             Budget::Objects(_) => true,
         }
     }
-}
-
-/// Processor time of this thread.
-pub(crate) fn cpu_ns() -> u64 {
-    let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
 /// Hands reachable objects to the collector. Given to the methods of [`Client`].
@@ -564,31 +559,4 @@ fn prefetch(obj: Obj) {
     prefetch_line(at);
     // Few objects that refer to others end in the line in which they begin.
     prefetch_line(at.wrapping_add(64));
-}
-
-#[inline(always)]
-fn prefetch_line(at: usize) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch faults on no address.
-    unsafe {
-        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<{ _MM_HINT_T0 }>(at as *const i8);
-    };
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
-}
-
-/// The word at `at`, which lies on a native stack: whatever has been left there, a live value, half of one, the gap
-/// between two variables. A load in assembly, as the language has no meaning for that, and sanitizers report it.
-///
-/// # Safety
-/// `at` is aligned and readable.
-#[inline(always)]
-pub unsafe fn stack_word(at: usize) -> usize {
-    let word;
-    // SAFETY: reads one word that the caller vouches for.
-    unsafe {
-        std::arch::asm!("mov {}, [{}]", out(reg) word, in(reg) at, options(nostack, readonly, preserves_flags));
-    }
-    word
 }

@@ -9,10 +9,7 @@
 //!
 //! Without a limit nothing is read, and nothing is locked. A system that refuses by another account (`vm.overcommit_memory=2`) is not known beforehand.
 
-use crate::os;
-use rustix::fs::{Mode, OFlags, open};
-use rustix::io::pread;
-use rustix::process::{Resource, getrlimit};
+use crate::sys::{self, memory};
 use std::sync::{Mutex, PoisonError};
 
 /// What the C library and others are to find beside what a program takes, in bytes of address space.
@@ -24,16 +21,13 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// The limit of the process's address space, in bytes; `None` if there is none.
 pub fn limit() -> Option<usize> {
-    getrlimit(Resource::As).current.map(|bytes| bytes.try_into().unwrap_or(usize::MAX))
+    sys::address_space_limit()
 }
 
 /// Fits the C library's allocator to the limit. To be called before there are threads.
 pub fn prepare() {
-    #[cfg(target_env = "gnu")]
     if let Some(limit) = limit() {
-        let arenas = (limit / PER_ARENA).clamp(1, 64);
-        // SAFETY: sets a number of the allocator's; any of these is allowed.
-        unsafe { libc::mallopt(libc::M_ARENA_MAX, arenas as libc::c_int) };
+        sys::limit_arenas((limit / PER_ARENA).clamp(1, 64));
     }
 }
 
@@ -50,20 +44,10 @@ pub(crate) fn claim<R>(bytes: usize, map: impl FnOnce() -> Option<R>) -> Option<
 }
 
 fn leaves_headroom(bytes: usize, limit: usize) -> bool {
-    match taken() {
+    match sys::address_space_taken() {
         Some(taken) => taken.saturating_add(bytes).saturating_add(HEADROOM) <= limit,
-        None => os::would_map(bytes.saturating_add(HEADROOM)),
+        None => memory::would_map(bytes.saturating_add(HEADROOM)),
     }
-}
-
-/// Bytes of address space that the process has taken, as the kernel counts them; `None` if it does not tell.
-fn taken() -> Option<usize> {
-    // Opened each time: a file that is kept would count for the parent after a fork.
-    let file = open("/proc/self/statm", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    let mut text = [0; 64];
-    let read = pread(file, &mut text, 0).ok()?;
-    let pages: usize = str::from_utf8(&text[..read]).ok()?.split_once(' ')?.0.parse().ok()?;
-    pages.checked_mul(rustix::param::page_size())
 }
 
 #[cfg(test)]
@@ -72,13 +56,13 @@ mod tests {
 
     #[test]
     fn what_is_mapped_is_counted() {
-        let before = taken().unwrap();
+        let before = sys::address_space_taken().unwrap();
         const LOTS: usize = 1 << 36;
-        let at = os::map(LOTS, false).unwrap();
-        let after = taken().unwrap();
+        let at = memory::map(LOTS, false).unwrap();
+        let after = sys::address_space_taken().unwrap();
         let (there, short) =
             (leaves_headroom(LOTS, after + 2 * LOTS), leaves_headroom(LOTS, after + LOTS / 2));
-        os::unmap(at, LOTS);
+        memory::unmap(at, LOTS);
         assert!(after >= before + LOTS / 2, "{before} {after}");
         assert!(there && !short);
     }

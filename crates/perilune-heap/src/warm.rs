@@ -14,7 +14,7 @@
 //! A cache for each thread: domains that follow each other run on different threads.
 
 use crate::layout::*;
-use crate::os;
+use crate::sys::memory;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -84,9 +84,9 @@ pub fn release_warm_chunks(rested: Duration) {
 }
 
 fn unmap(warm: Warm) {
-    os::unmap(warm.chunk.base(), CHUNK);
+    memory::unmap(warm.chunk.base(), CHUNK);
     if let Some(base) = warm.reserve {
-        os::unmap(base, CHUNK);
+        memory::unmap(base, CHUNK);
     }
 }
 
@@ -111,7 +111,7 @@ fn clean(chunk: ChunkRef, poison: Option<u8>) {
     }
     let first = FIRST_BLOCK + BLOCKS_KEPT;
     if head.taken.get() & !TAKEN != 0 {
-        os::discard(chunk.block(first).at(), CHUNK - first * BLOCK);
+        memory::discard(chunk.block(first).at(), CHUNK - first * BLOCK);
     }
 }
 

@@ -9,11 +9,13 @@
 //! | `process.rs` | runs one process to its end: wall clock, CPU time, peak memory, output |
 //! | `stats.rs` | least, median, geometric mean; what a median of so many runs is worth |
 //! | `json.rs` | writes reports |
+//! | `sys.rs` | what is Linux |
 //! | [`on_path`] | finds an executable |
 
 pub mod json;
 pub mod process;
 pub mod stats;
+mod sys;
 
 use std::path::PathBuf;
 

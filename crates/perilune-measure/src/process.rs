@@ -9,9 +9,9 @@
 //! and which also puts the child into its own process group so that a timeout ends everything it started.
 //! What remains is a floor of some hundred KiB, below any Lua's start-up size.
 
+use crate::sys::{self, Ended};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
@@ -106,47 +106,36 @@ pub fn run(job: &Job) -> io::Result<Run> {
     let mut command = Command::new(&job.bin);
     command.args(&job.args).current_dir(&job.dir);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // SAFETY: between fork and exec only `setpgid` runs, which is async-signal-safe and touches no memory of
-    // ours.
-    unsafe {
-        command.pre_exec(|| {
-            libc::setpgid(0, 0);
-            Ok(())
-        });
-    }
+    sys::in_own_group(&mut command);
     let start = Instant::now();
     let mut child = command
         .spawn()
         .map_err(|e| io::Error::new(e.kind(), format!("cannot run {}: {e}", job.bin.display())))?;
-    let pid = child.id() as libc::pid_t;
+    let pid = child.id();
     let out = reader(child.stdout.take().expect("piped"));
     let err = reader(child.stderr.take().expect("piped"));
     // End of file on standard output is nearly always the end of the process: waiting for it costs no
     // polling.
     let mut stdout = out.recv_timeout(job.timeout).ok();
-    let (status, usage, timed_out) = wait(pid, start + job.timeout)?;
+    let (ended, timed_out) = wait(pid, start + job.timeout)?;
     let wall = start.elapsed().as_secs_f64();
     if timed_out {
         // A grandchild may hold the pipes open: end the whole group before waiting for end of file.
-        // SAFETY: plain system call on the group that this process made.
-        unsafe { libc::kill(-pid, libc::SIGKILL) };
+        sys::kill_group(pid);
     }
     if stdout.is_none() {
         stdout = out.recv_timeout(Duration::from_secs(5)).ok();
     }
-    let end = if timed_out {
-        End::Timeout
-    } else if libc::WIFEXITED(status) {
-        End::Exit(libc::WEXITSTATUS(status))
-    } else {
-        End::Signal(libc::WTERMSIG(status))
+    let end = match ended.end {
+        _ if timed_out => End::Timeout,
+        Ok(code) => End::Exit(code),
+        Err(signal) => End::Signal(signal),
     };
-    let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 * 1e-6;
     Ok(Run {
         end,
-        cpu: seconds(usage.ru_utime) + seconds(usage.ru_stime),
+        cpu: ended.cpu,
         wall,
-        peak: usage.ru_maxrss as u64 * 1024,
+        peak: ended.peak,
         stdout: stdout.unwrap_or_default(),
         stderr: err.recv_timeout(Duration::from_secs(5)).unwrap_or_default(),
     })
@@ -163,27 +152,18 @@ fn reader(mut pipe: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     rx
 }
 
-/// Waits for `pid` until `deadline`, kills its group then, and returns status, usage and whether it was
+/// Waits for `pid` until `deadline`, kills its group then, and returns what it came to and whether it was
 /// killed.
-fn wait(pid: libc::pid_t, deadline: Instant) -> io::Result<(libc::c_int, libc::rusage, bool)> {
-    let mut status = 0;
-    // SAFETY: `rusage` is plain old data for which all-zero is a value.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+fn wait(pid: u32, deadline: Instant) -> io::Result<(Ended, bool)> {
     let mut killed = false;
     let mut pause = Duration::from_micros(50);
     loop {
-        let flags = if killed { 0 } else { libc::WNOHANG };
-        // SAFETY: both pointers are to live locals of the types that the call expects.
-        let got = unsafe { libc::wait4(pid, &mut status, flags, &mut usage) };
-        if got == pid {
-            return Ok((status, usage, killed));
-        }
-        if got < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-            return Err(io::Error::last_os_error());
+        if let Some(ended) = sys::look_after(pid, killed)? {
+            return Ok((ended, killed));
         }
         if Instant::now() >= deadline {
-            // SAFETY: plain system call; the group is the child's own, it is not reaped yet.
-            unsafe { libc::kill(-pid, libc::SIGKILL) };
+            // It is not reaped yet: the group is its own.
+            sys::kill_group(pid);
             killed = true;
             continue;
         }

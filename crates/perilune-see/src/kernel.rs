@@ -14,19 +14,17 @@
 //! *Rejected.* The tracepoints `sched_switch` and `sched_wakeup`: they need tracefs, which containers do not have, and their formats have to be parsed; when a thread became ready to run is known from
 //! our own events for all that matters (wakes of fibers and domains).
 
+use crate::sys::{self, PAGE, SwitchRing, schedstat, threads};
 use crate::trace::{Event, Trace, Who};
-use perf_event_open_sys as sys;
+use perf_event_open_sys as perf;
 use perilune_trace::event::Kind;
 use std::collections::HashMap;
-use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Pages of a processor's ring, and of a thread's.
 const WIDE_PAGES: usize = 256;
 const THREAD_PAGES: usize = 16;
-const PAGE: usize = 4096;
 /// Bytes of an encoded record.
 const RECORD: usize = 32;
 /// Bits of a record's `misc` (`perf_event.h`).
@@ -74,28 +72,11 @@ impl What {
     }
 }
 
-/// A ring that the kernel fills.
-struct Ring {
-    _event: OwnedFd,
-    base: *mut u8,
-    bytes: usize,
-}
-
-// SAFETY: the mapping is this structure's, and used by whoever has it.
-unsafe impl Send for Ring {}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `open`.
-        unsafe { libc::munmap(self.base.cast(), self.bytes + PAGE) };
-    }
-}
-
 enum Source {
     /// A ring for each processor.
-    Wide(Vec<Ring>),
+    Wide(Vec<SwitchRing>),
     /// A ring for each thread.
-    Threads(HashMap<u32, Ring>),
+    Threads(HashMap<u32, SwitchRing>),
     /// What `schedstat` said last: nanoseconds running and ready.
     Stat(HashMap<u32, (u64, u64)>),
 }
@@ -127,7 +108,7 @@ impl Kernel {
             Err(e) => {
                 kernel.refused = Some(e);
                 if let Some(first) = threads(pid).first()
-                    && open(*first as i32, -1, THREAD_PAGES).is_ok()
+                    && SwitchRing::open(*first as i32, -1, THREAD_PAGES).is_ok()
                 {
                     kernel.source = Source::Threads(HashMap::new());
                 }
@@ -165,7 +146,7 @@ impl Kernel {
             Source::Threads(rings) => {
                 for tid in threads(pid) {
                     if let std::collections::hash_map::Entry::Vacant(place) = rings.entry(tid)
-                        && let Ok(ring) = open(tid as i32, -1, THREAD_PAGES)
+                        && let Ok(ring) = SwitchRing::open(tid as i32, -1, THREAD_PAGES)
                     {
                         place.insert(ring);
                     }
@@ -276,73 +257,23 @@ pub fn add_to(trace: &mut Trace, encoded: &[u8]) {
 
 /// A process's name, as `ps` shows it.
 fn name_of(pid: u32) -> String {
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    match name.trim_end() {
-        "" => format!("process {pid}"),
-        name => name.to_owned(),
+    match sys::name_of(pid) {
+        name if name.is_empty() => format!("process {pid}"),
+        name => name,
     }
 }
 
-fn threads(pid: u32) -> Vec<u32> {
-    let Ok(dir) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-    dir.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
-}
-
-/// Nanoseconds that a thread has run, and been ready without running.
-fn schedstat(pid: u32, tid: u32) -> Option<(u64, u64)> {
-    let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
-    let mut words = text.split_ascii_whitespace().map(|w| w.parse().ok());
-    Some((words.next()??, words.next()??))
-}
-
-fn open_all_processors() -> io::Result<Vec<Ring>> {
-    // SAFETY: asks for a number.
-    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }.max(1);
+fn open_all_processors() -> io::Result<Vec<SwitchRing>> {
     let mut rings = Vec::new();
-    for cpu in 0..count as i32 {
-        match open(-1, cpu, WIDE_PAGES) {
+    for cpu in 0..sys::processors() {
+        match SwitchRing::open(-1, cpu, WIDE_PAGES) {
             Ok(ring) => rings.push(ring),
             // A processor that is switched off.
-            Err(e) if e.raw_os_error() == Some(libc::ENODEV) => {}
+            Err(e) if sys::is_absent(&e) => {}
             Err(e) => return Err(e),
         }
     }
     if rings.is_empty() { Err(io::Error::other("no processors")) } else { Ok(rings) }
-}
-
-/// Asks for the context switches of a thread, or of a processor.
-fn open(tid: i32, cpu: i32, pages: usize) -> io::Result<Ring> {
-    let mut attr = sys::bindings::perf_event_attr::default();
-    attr.type_ = sys::bindings::PERF_TYPE_SOFTWARE;
-    attr.size = size_of::<sys::bindings::perf_event_attr>() as u32;
-    attr.config = sys::bindings::PERF_COUNT_SW_DUMMY as u64;
-    attr.sample_type = (sys::bindings::PERF_SAMPLE_TID
-        | sys::bindings::PERF_SAMPLE_TIME
-        | sys::bindings::PERF_SAMPLE_CPU) as u64;
-    attr.clockid = libc::CLOCK_MONOTONIC;
-    attr.set_context_switch(1);
-    attr.set_sample_id_all(1);
-    attr.set_use_clockid(1);
-    attr.set_exclude_kernel(1);
-    attr.set_exclude_hv(1);
-    let flags = sys::bindings::PERF_FLAG_FD_CLOEXEC as libc::c_ulong;
-    // SAFETY: a complete structure; the other arguments are numbers.
-    let fd = unsafe { sys::perf_event_open(&mut attr, tid, cpu, -1, flags) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: just opened.
-    let event = unsafe { OwnedFd::from_raw_fd(fd) };
-    let bytes = pages * PAGE;
-    let prot = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a page of the kernel's and a ring of a power of two of pages, at an address that it chooses.
-    let base = unsafe {
-        libc::mmap(std::ptr::null_mut(), bytes + PAGE, prot, libc::MAP_SHARED, event.as_raw_fd(), 0)
-    };
-    if base == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(Ring { _event: event, base: base.cast(), bytes })
 }
 
 /// A record of the kernel's: type, `misc`, body.
@@ -361,8 +292,8 @@ impl Raw<'_> {
     }
 }
 
-fn drain(ring: &mut Ring, lost: &mut u64, f: &mut dyn FnMut(Raw)) {
-    let page = ring.base.cast::<sys::bindings::perf_event_mmap_page>();
+fn drain(ring: &mut SwitchRing, lost: &mut u64, f: &mut dyn FnMut(Raw)) {
+    let page = ring.base.cast::<perf::bindings::perf_event_mmap_page>();
     // SAFETY: the kernel's page is mapped; `data_head` is written by it and read with acquire, `data_tail` the other way round.
     let (head, tail) = unsafe {
         (
@@ -391,7 +322,7 @@ fn drain(ring: &mut Ring, lost: &mut u64, f: &mut dyn FnMut(Raw)) {
         copy(at + 8, size - 8, &mut buffer);
         at += size as u64;
         let raw = Raw { kind, misc, body: &buffer };
-        if kind == sys::bindings::PERF_RECORD_LOST {
+        if kind == perf::bindings::PERF_RECORD_LOST {
             *lost += raw.u64(8);
         } else {
             f(raw);
@@ -402,7 +333,7 @@ fn drain(ring: &mut Ring, lost: &mut u64, f: &mut dyn FnMut(Raw)) {
 
 /// A switch of a processor: of a thread of the program, or of somebody else who comes.
 fn wide(pid: u32, r: Raw) -> Option<Record> {
-    if r.kind != sys::bindings::PERF_RECORD_SWITCH_CPU_WIDE {
+    if r.kind != perf::bindings::PERF_RECORD_SWITCH_CPU_WIDE {
         return None;
     }
     // next_prev_pid, next_prev_tid, then pid, tid, time, cpu of the thread in question.
@@ -419,7 +350,7 @@ fn wide(pid: u32, r: Raw) -> Option<Record> {
 
 /// A switch of a thread of the program.
 fn own(r: Raw) -> Option<Record> {
-    if r.kind != sys::bindings::PERF_RECORD_SWITCH {
+    if r.kind != perf::bindings::PERF_RECORD_SWITCH {
         return None;
     }
     let (tid, ns, cpu) = (r.u32(4), r.u64(8), r.u32(16));

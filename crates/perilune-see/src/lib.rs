@@ -25,6 +25,7 @@ mod protobuf;
 pub mod reader;
 pub mod recording;
 pub mod replay;
+mod sys;
 pub mod tool;
 pub mod trace;
 pub mod view;

@@ -17,6 +17,7 @@
 //! the one of the program that it wants to watch, ends that session first.
 
 use crate::reader::Reader;
+use crate::sys;
 use perilune_trace::attach::{COOKIE, Request, SIGNAL, path_for};
 use perilune_trace::layout::State;
 use perilune_trace::map::Mapping;
@@ -60,8 +61,7 @@ fn meeting_place(pid: u32) -> io::Result<PathBuf> {
         _ => {}
     }
     let meta = std::fs::symlink_metadata(dir)?;
-    // SAFETY: asks for a number.
-    if !meta.is_dir() || meta.uid() != unsafe { libc::geteuid() } || meta.mode() & 0o077 != 0 {
+    if !meta.is_dir() || meta.uid() != sys::user_id() || meta.mode() & 0o077 != 0 {
         return Err(other(format!("{} must be a directory of this user with mode 0700", dir.display())));
     }
     Ok(path)
@@ -109,21 +109,16 @@ fn clear(dir: &Path, pid: u32) -> io::Result<()> {
         }
         // Made a moment ago: its tool is about to lock it.
         let age = entry.metadata().and_then(|m| m.modified()).map(|t| t.elapsed().unwrap_or_default());
-        if !is_ours && (is_alive(writer) || age.is_ok_and(|age| age < PATIENCE)) {
+        if !is_ours && (sys::process_exists(writer) || age.is_ok_and(|age| age < PATIENCE)) {
             continue;
         }
-        if is_ours && is_live && is_alive(pid) {
+        if is_ours && is_live && sys::process_exists(pid) {
             h.enabled.store(0, Ordering::Release);
             h.state.store(State::Ended as u32, Ordering::Release);
         }
         let _ = std::fs::remove_file(&path);
     }
     Ok(())
-}
-
-fn is_alive(pid: u32) -> bool {
-    // SAFETY: asks whether the process exists; 0 would be ourselves.
-    pid != 0 && unsafe { libc::kill(pid as i32, 0) == 0 }
 }
 
 impl Target {
@@ -242,7 +237,7 @@ impl Target {
                 }
                 self.status.is_none()
             }
-            None => is_alive(self.pid),
+            None => sys::process_exists(self.pid),
         }
     }
 
@@ -292,17 +287,10 @@ impl Drop for Target {
 }
 
 fn signal(pid: u32) -> io::Result<()> {
-    let value = libc::sigval { sival_ptr: COOKIE as usize as *mut libc::c_void };
-    // SAFETY: sends a signal that is ignored by whoever does not expect it.
-    match unsafe { libc::sigqueue(pid as i32, SIGNAL, value) } {
-        0 => Ok(()),
-        _ => Err(match io::Error::last_os_error() {
-            e if e.raw_os_error() == Some(libc::EPERM) => {
-                other(format!("process {pid} belongs to another user"))
-            }
-            e => e,
-        }),
-    }
+    sys::send(pid, SIGNAL, COOKIE as usize).map_err(|e| match e {
+        e if sys::is_foreign(&e) => other(format!("process {pid} belongs to another user")),
+        e => e,
+    })
 }
 
 /// As [`Target::request`], for who has the program's events only.
@@ -324,13 +312,11 @@ pub fn is_answered(reader: &Reader, request: u32) -> bool {
 
 /// Does the process expect our signal?
 fn catches(pid: u32) -> io::Result<bool> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).map_err(|e| match e.kind() {
+    let caught = sys::caught_signals(pid).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => other(format!("there is no process {pid}")),
         _ => e,
     })?;
-    let mask = status.lines().find_map(|l| l.strip_prefix("SigCgt:")).unwrap_or("0");
-    let mask = u64::from_str_radix(mask.trim(), 16).unwrap_or(0);
-    Ok(mask & 1 << (SIGNAL - 1) != 0)
+    Ok(caught & 1 << (SIGNAL - 1) != 0)
 }
 
 #[cfg(test)]

@@ -123,8 +123,7 @@ impl Trace {
         for e in raw {
             trace.add(&e, scale.ns(e.ticks).saturating_sub(start));
         }
-        // SAFETY: asks whether a process exists.
-        let lives = unsafe { libc::kill(trace.pid as i32, 0) } == 0;
+        let lives = crate::sys::process_exists(trace.pid);
         let last = if lives && h.state.load(Ordering::Acquire) == State::Live as u32 {
             perilune_trace::clock::monotonic_ns()
         } else {

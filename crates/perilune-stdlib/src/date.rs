@@ -4,9 +4,9 @@
 //! Conversion specifiers are checked first: C leaves it open what an unknown one does.
 
 use crate::string::scratch;
+use crate::sys::{self, Calendar};
 use perilune_syntax::numeral::float_to_integer;
 use perilune_vm::{Gc, LuaResult, Table, Type, Value, Vm};
-use std::mem::MaybeUninit;
 
 /// Conversion specifiers without a modifier.
 const PLAIN: &[u8] = b"aAbBcCdDeFgGhHIjmMnprRStTuUVwWxXyYzZ%";
@@ -14,9 +14,6 @@ const PLAIN: &[u8] = b"aAbBcCdDeFgGhHIjmMnprRStTuUVwWxXyYzZ%";
 const WITH_E: &[u8] = b"cCxXyY";
 /// Those that the modifier `O` allows.
 const WITH_O: &[u8] = b"deHImMSuUVwWy";
-
-/// Most bytes that one conversion specifier gives.
-const SPECIFIER_MAX: usize = 256;
 
 /// The clock that `time` of the C library reads, which takes half the time of the exact one.
 fn now() -> i64 {
@@ -42,7 +39,7 @@ pub(crate) fn date(vm: &mut Vm) -> LuaResult<u32> {
         Some(format) => (format, true),
         None => (format, false),
     };
-    let Some(calendar) = broken_down(time, utc) else {
+    let Some(calendar) = sys::broken_down(time, utc) else {
         return Err(vm.error("date result cannot be represented in this installation"));
     };
     if crate::errno::c_bytes(format) == b"*t" {
@@ -54,48 +51,21 @@ pub(crate) fn date(vm: &mut Vm) -> LuaResult<u32> {
     let mut rest = format;
     while let Some(at) = memchr::memchr(b'%', rest) {
         scratch::append(vm, &mut text, &rest[..at])?;
-        scratch::reserve(vm, &mut text, SPECIFIER_MAX)?;
+        scratch::reserve(vm, &mut text, sys::SPECIFIER_MAX)?;
         rest = &rest[at + 1..];
         let Some(length) = specifier(rest) else {
             let shown = String::from_utf8_lossy(crate::errno::c_bytes(rest)).into_owned();
             return Err(vm.arg_error(1, &format!("invalid conversion specifier '%{shown}'")));
         };
-        append(&mut text, &rest[..length], &calendar);
+        sys::format(&mut text, &rest[..length], &calendar);
         rest = &rest[length..];
     }
     scratch::append(vm, &mut text, rest)?;
     vm.ret_str(&text)
 }
 
-/// The calendar's view of `time`; `None` if the year does not fit.
-fn broken_down(time: i64, utc: bool) -> Option<libc::tm> {
-    let mut calendar = MaybeUninit::<libc::tm>::zeroed();
-    // SAFETY: both calls read the time and fill the structure, or return null.
-    let filled = unsafe {
-        if utc {
-            libc::gmtime_r(&time, calendar.as_mut_ptr())
-        } else {
-            libc::localtime_r(&time, calendar.as_mut_ptr())
-        }
-    };
-    // SAFETY: zeroed to start with, which is valid for integers and a pointer.
-    if filled.is_null() { None } else { Some(unsafe { calendar.assume_init() }) }
-}
-
-/// Appends what one valid conversion specifier gives.
-fn append(text: &mut Vec<u8>, specifier: &[u8], calendar: &libc::tm) {
-    let mut format = [0u8; 4];
-    format[0] = b'%';
-    format[1..1 + specifier.len()].copy_from_slice(specifier);
-    let mut buffer = [0u8; SPECIFIER_MAX];
-    // SAFETY: the format is terminated, the buffer as long as said, and `calendar` comes from the C library.
-    let length =
-        unsafe { libc::strftime(buffer.as_mut_ptr().cast(), buffer.len(), format.as_ptr().cast(), calendar) };
-    text.extend_from_slice(&buffer[..length]);
-}
-
 /// Sets all fields of a date table.
-fn set_fields(vm: &mut Vm, table: Value, calendar: &libc::tm) -> LuaResult<()> {
+fn set_fields(vm: &mut Vm, table: Value, calendar: &Calendar) -> LuaResult<()> {
     let fields = [
         ("year", i64::from(calendar.tm_year) + 1900),
         ("month", i64::from(calendar.tm_mon) + 1),
@@ -154,8 +124,7 @@ pub(crate) fn time(vm: &mut Vm) -> LuaResult<u32> {
     }
     vm.check_type(1, Type::Table)?;
     let table = vm.check_table(1)?;
-    // SAFETY: zero is a value for integers and for the pointer to a zone's name.
-    let mut calendar: libc::tm = unsafe { MaybeUninit::zeroed().assume_init() };
+    let mut calendar = sys::empty_calendar();
     calendar.tm_year = field(vm, table, "year", None, 1900)?;
     calendar.tm_mon = field(vm, table, "month", None, 1)?;
     calendar.tm_mday = field(vm, table, "day", None, 0)?;
@@ -164,8 +133,7 @@ pub(crate) fn time(vm: &mut Vm) -> LuaResult<u32> {
     calendar.tm_sec = field(vm, table, "sec", Some(0), 0)?;
     let daylight = get(vm, table, "isdst")?;
     calendar.tm_isdst = if daylight.is_nil() { -1 } else { i32::from(daylight.is_truthy()) };
-    // SAFETY: all fields that the call reads are set.
-    let time = unsafe { libc::mktime(&mut calendar) };
+    let time = sys::time_of(&mut calendar);
     set_fields(vm, table.into(), &calendar)?;
     if time == -1 {
         return Err(vm.error("time result cannot be represented in this installation"));
@@ -190,12 +158,12 @@ mod tests {
 
     #[test]
     fn the_epoch() {
-        let calendar = broken_down(0, true).unwrap();
+        let calendar = sys::broken_down(0, true).unwrap();
         let mut text = Vec::new();
         for specifier in ["Y", "m", "d", "H", "M", "S", "%"] {
-            append(&mut text, specifier.as_bytes(), &calendar);
+            sys::format(&mut text, specifier.as_bytes(), &calendar);
         }
         assert_eq!(text, b"19700101000000%");
-        assert!(broken_down(i64::MAX, true).is_none());
+        assert!(sys::broken_down(i64::MAX, true).is_none());
     }
 }

@@ -3,9 +3,9 @@
 //! Lua programs compare these texts ("No such file or directory") and numbers, so they come from `strerror`;
 //! the standard library's own wording adds the number to the text.
 
+use crate::sys::{self, Status};
 use perilune_vm::{LuaResult, Value, Vm};
 use rustix::io::Errno;
-use std::ffi::CStr;
 
 /// Why an operation on a file failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,19 +24,12 @@ impl From<Errno> for Failure {
 
 /// `strerror`.
 pub(crate) fn message(error: Errno) -> Vec<u8> {
-    let mut buffer = [0 as libc::c_char; 256];
-    // SAFETY: the buffer is as long as said; the call writes a terminated string into it or fails.
-    let failed = unsafe { libc::strerror_r(error.raw_os_error(), buffer.as_mut_ptr(), buffer.len()) } != 0;
-    if failed {
-        return format!("Unknown error {}", error.raw_os_error()).into_bytes();
-    }
-    // SAFETY: terminated, as `strerror_r` succeeded.
-    unsafe { CStr::from_ptr(buffer.as_ptr()) }.to_bytes().to_vec()
+    sys::message(error).unwrap_or_else(|| format!("Unknown error {}", error.raw_os_error()).into_bytes())
 }
 
 /// The error number inside a standard library error.
 pub(crate) fn of(error: &std::io::Error) -> Errno {
-    Errno::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO))
+    error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
 }
 
 /// What most functions over files return: `true`, or `nil`, a message that starts with `name` if there is
@@ -86,12 +79,9 @@ pub(crate) fn c_bytes(bytes: &[u8]) -> &[u8] {
 /// What `os.execute` and the `close` of a `popen` stream return for a wait status: `true` or `nil`, "exit" or
 /// "signal", the code.
 pub(crate) fn exec_result(vm: &mut Vm, status: i32) -> LuaResult<u32> {
-    let (what, code): (&[u8], i32) = if libc::WIFSIGNALED(status) {
-        (b"signal", libc::WTERMSIG(status))
-    } else if libc::WIFEXITED(status) {
-        (b"exit", libc::WEXITSTATUS(status))
-    } else {
-        (b"exit", status)
+    let (what, code): (&[u8], i32) = match sys::status(status) {
+        Status::Signalled(signal) => (b"signal", signal),
+        Status::Exited(code) | Status::Other(code) => (b"exit", code),
     };
     let success = what == b"exit" && code == 0;
     vm.push(if success { Value::TRUE } else { Value::NIL });

@@ -11,6 +11,7 @@
 use crate::asked::{ask, ask_or, ask_unless};
 use crate::errno::{self, c_bytes};
 use crate::io::descriptor_of;
+use crate::sys::{self, Lock};
 use perilune_vm::host::{Doing, Subject};
 use perilune_vm::{Gc, LuaResult, Native, Userdata, Value, Vm};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps};
@@ -374,23 +375,10 @@ fn dir_close(vm: &mut Vm) -> LuaResult<u32> {
 // -- Locks -----------------------------------------------------------------------------------------------------------------------
 
 /// Locks or unlocks a part of an open file, without waiting.
-fn lock_part(vm: &mut Vm, kind: libc::c_int, from: u32) -> LuaResult<u32> {
+fn lock_part(vm: &mut Vm, lock: Lock, from: u32) -> LuaResult<u32> {
     let (start, length) = (vm.opt_int(from, 0)?, vm.opt_int(from + 1, 0)?);
-    let locked = descriptor_of(vm, 1, |fd| {
-        // SAFETY: zero is a valid `flock`, which the call reads; the descriptor is open for the time of the call.
-        unsafe {
-            let mut part: libc::flock = std::mem::zeroed();
-            part.l_type = kind as libc::c_short;
-            part.l_whence = libc::SEEK_SET as libc::c_short;
-            part.l_start = start;
-            part.l_len = length;
-            if libc::fcntl(fd, libc::F_SETLK, &raw const part) == -1 {
-                Err(errno::of(&std::io::Error::last_os_error()))
-            } else {
-                Ok(())
-            }
-        }
-    })?;
+    // Open for the time of the call.
+    let locked = descriptor_of(vm, 1, |fd| sys::lock_part(fd, lock, start, length))?;
     match locked.and_then(|locked| locked) {
         Ok(()) => vm.ret(true),
         Err(error) => refuse(vm, &errno::message(error), None),
@@ -399,15 +387,15 @@ fn lock_part(vm: &mut Vm, kind: libc::c_int, from: u32) -> LuaResult<u32> {
 
 fn lock(vm: &mut Vm) -> LuaResult<u32> {
     let kind = match vm.check_str(2)?.bytes().first() {
-        Some(b'w') => libc::F_WRLCK,
-        Some(b'r') => libc::F_RDLCK,
+        Some(b'w') => Lock::Write,
+        Some(b'r') => Lock::Read,
         _ => return Err(vm.error("lock: invalid mode")),
     };
     lock_part(vm, kind, 3)
 }
 
 fn unlock(vm: &mut Vm) -> LuaResult<u32> {
-    lock_part(vm, libc::F_UNLCK, 2)
+    lock_part(vm, Lock::None, 2)
 }
 
 /// The name of a lock file that exists.

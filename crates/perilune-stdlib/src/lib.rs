@@ -19,14 +19,14 @@
 //! | `lfs.rs` | `require "lfs"` |
 //! | `asked.rs` | calls that may wait for a disk, made by a helper |
 //! | `used.rs` | which files a program looks at, for tools |
-//! | `child.rs`, `ended.rs`, `sigpipe.rs` | processes that are started; waiting for their ends; pipes that nobody reads |
+//! | `ended.rs` | waiting for the ends of processes |
+//! | `sys.rs`, `sys/` | what is Linux: `child.rs` processes that are started, `sigpipe.rs` pipes that nobody reads |
 //!
 //! Leaf natives never run Lua code and are the cheap ones; a function is declared reentrant only if it can
 //! meet a metamethod or a callback.
 
 mod asked;
 pub mod base;
-pub mod child;
 pub mod chunk;
 mod date;
 pub mod debug;
@@ -38,15 +38,16 @@ pub mod math;
 pub mod os;
 pub mod package;
 mod random;
-pub mod sigpipe;
 mod sort;
 pub mod string;
+mod sys;
 pub mod table;
 pub mod used;
 pub mod utf8;
 
 pub use package::Paths;
 use perilune_vm::{LuaResult, Vm};
+pub use sys::{child, sigpipe};
 
 /// Opens all standard libraries, with the default paths of modules. Nothing is read from the environment.
 ///

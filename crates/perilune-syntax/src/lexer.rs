@@ -16,10 +16,11 @@
 //! positions stay; a text that is there as a whole is never copied.
 
 use crate::ast::StrId;
-use crate::class::{NAME, NUMERAL, SPACE, STOP, count_in_row, is};
+use crate::class::{NAME, NUMERAL, SPACE, STOP, is};
 use crate::error::{SyntaxError, chunk_id};
 use crate::intern::{Interner, prefix};
 use crate::numeral::{Number, hex_value, is_space, parse_number};
+use crate::sys::count_in_row;
 use crate::text::Text;
 use crate::token::{Long, Token, Word};
 use crate::{BYTES_PER_TOKEN, Bounds, Source};

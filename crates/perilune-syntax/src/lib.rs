@@ -20,6 +20,7 @@ pub mod numeral;
 pub mod operands;
 mod parser;
 pub mod proto;
+mod sys;
 pub mod text;
 pub mod token;
 pub mod undump;

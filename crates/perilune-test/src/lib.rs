@@ -27,6 +27,7 @@ mod limited;
 pub mod processes;
 pub mod recording;
 pub mod script;
+mod sys;
 
 pub use folder::Folder;
 pub use json::Json;

@@ -19,13 +19,15 @@
 
 use crate::emit::{self, Busy};
 use crate::layout::State;
-use crate::map::{Mapping, map_shared};
+use crate::map::Mapping;
+use crate::sys::{self, SignalInfo};
+use std::ffi::{CStr, c_void};
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 /// The signal that asks a program to look at its event file.
-pub const SIGNAL: i32 = libc::SIGURG;
+pub const SIGNAL: i32 = sys::REQUEST;
 /// The value that comes with it.
 pub const COOKIE: i32 = 0x504c_5452;
 
@@ -69,8 +71,7 @@ static LISTENING: AtomicBool = AtomicBool::new(false);
 /// Where a tool and the program of this number meet. The tool makes the directory.
 pub fn path_for(pid: u32) -> PathBuf {
     let base = if std::path::Path::new("/dev/shm").is_dir() { "/dev/shm" } else { "/tmp" };
-    // SAFETY: asks for a number.
-    let uid = unsafe { libc::geteuid() };
+    let uid = sys::user_id();
     PathBuf::from(format!("{base}/perilune-{uid}/{pid}.events"))
 }
 
@@ -100,71 +101,44 @@ pub fn listen() {
     }
     let path = path_for(std::process::id());
     let bytes = path.as_os_str().as_bytes();
-    // SAFETY: written before the handler is there, read by it alone; the action is a zeroed structure with valid fields.
+    // SAFETY: written before the handler is there, read by it alone.
     unsafe {
         let to = &raw mut PATH;
         (&mut (*to))[..bytes.len()].copy_from_slice(bytes);
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = on_signal as *const () as usize;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
-        action.sa_mask = handlers_alone();
-        libc::sigaction(SIGNAL, &action, std::ptr::null_mut());
     }
+    sys::on_request(on_signal);
 }
 
-/// What handlers hold back: every signal but those of faults. The stack for signals is small, and has no room for several of the frames that processors with wide registers
-/// make.
-pub fn handlers_alone() -> libc::sigset_t {
-    // SAFETY: fills a local variable.
-    unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&mut set);
-        for fault in [libc::SIGBUS, libc::SIGSEGV, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGABRT] {
-            libc::sigdelset(&mut set, fault);
-        }
-        set
-    }
-}
+/// The signals that handlers hold back.
+pub use crate::sys::all_but_faults as handlers_alone;
 
-extern "C" fn on_signal(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: the kernel passes a valid structure; `errno` belongs to the interrupted code and is put back.
-    unsafe {
-        if (*info).si_code != libc::SI_QUEUE || (*info).si_value().sival_ptr as usize as i32 != COOKIE {
-            return;
-        }
-        let errno = *libc::__errno_location();
-        if emit::has_session() {
-            refuse_offer();
-        } else {
-            take_offer();
+extern "C" fn on_signal(_: i32, info: *mut SignalInfo, _: *mut c_void) {
+    // SAFETY: the kernel passes a valid structure.
+    if unsafe { sys::queued_word(info) }.is_none_or(|word| word as i32 != COOKIE) {
+        return;
+    }
+    sys::keeping_errno(|| {
+        // SAFETY: the path that they look at was there before the handler.
+        unsafe {
+            if emit::has_session() {
+                refuse_offer();
+            } else {
+                take_offer();
+            }
         }
         emit::obey();
         tell_hooks();
-        *libc::__errno_location() = errno;
-    }
+    });
 }
 
 /// Opens and maps what lies at the meeting place.
 unsafe fn open_offer() -> Option<ManuallyDrop<Mapping>> {
-    // SAFETY: system calls on a path that does not change, and a mapping that is checked before it is used.
+    // SAFETY: a path that ends in a zero and does not change, and a mapping that is checked before it is used.
     unsafe {
-        let fd = libc::open((&raw const PATH).cast(), libc::O_RDWR | libc::O_NOFOLLOW | libc::O_CLOEXEC);
-        if fd < 0 {
-            return None;
-        }
-        let mut meta: libc::stat = std::mem::zeroed();
-        let own = libc::fstat(fd, &mut meta) == 0
-            && meta.st_mode & libc::S_IFMT == libc::S_IFREG
-            && meta.st_mode & 0o077 == 0
-            && meta.st_uid == libc::geteuid()
-            && meta.st_size as usize >= crate::layout::PAGE;
-        let base = if own { map_shared(fd, meta.st_size as usize) } else { std::ptr::null_mut() };
-        libc::close(fd);
-        if base.is_null() {
-            return None;
-        }
-        crate::fault::guard(base, meta.st_size as usize);
-        let map = ManuallyDrop::new(Mapping::from_raw(base, meta.st_size as usize));
+        let path = CStr::from_ptr((&raw const PATH).cast());
+        let (base, bytes) = sys::map_own(path, crate::layout::PAGE)?;
+        crate::fault::guard(base, bytes);
+        let map = ManuallyDrop::new(Mapping::from_raw(base, bytes));
         if map.is_valid() && map.header().state.load(Ordering::Acquire) == State::Offered as u32 {
             return Some(map);
         }

@@ -7,6 +7,7 @@
 //!
 //! All times that people see are nanoseconds since the trace began; the header has `CLOCK_MONOTONIC` and the time of day of that moment.
 
+use crate::sys;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What ticks are.
@@ -28,72 +29,35 @@ pub fn clock() -> Clock {
         1 => Clock::Nanoseconds,
         2 => Clock::Counter,
         _ => {
-            let kind = if counter_is_steady() { Clock::Counter } else { Clock::Nanoseconds };
+            let kind = if sys::counter_is_steady() { Clock::Counter } else { Clock::Nanoseconds };
             KIND.store(kind as u32, Ordering::Relaxed);
             kind
         }
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-fn counter_is_steady() -> bool {
-    // Invariant TSC: CPUID 8000_0007h, EDX bit 8.
-    let leaf = core::arch::x86_64::__cpuid(0x8000_0000).eax;
-    if leaf < 0x8000_0007 || core::arch::x86_64::__cpuid(0x8000_0007).edx & 1 << 8 == 0 {
-        return false;
-    }
-    let path = c"/sys/devices/system/clocksource/clocksource0/current_clocksource";
-    let mut text = [0u8; 16];
-    // Plain system calls: a session may begin in a signal handler.
-    // SAFETY: opens, reads into a local array, closes.
-    let n = unsafe {
-        let fd = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
-        if fd < 0 {
-            return false;
-        }
-        let n = libc::read(fd, text.as_mut_ptr().cast(), text.len());
-        libc::close(fd);
-        n
-    };
-    n >= 3 && text.starts_with(b"tsc")
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn counter_is_steady() -> bool {
-    false
-}
-
 /// Now, in ticks.
 #[inline(always)]
 pub fn ticks() -> u64 {
-    #[cfg(target_arch = "x86_64")]
     if KIND.load(Ordering::Relaxed) == Clock::Counter as u32 {
-        // SAFETY: every x86-64 processor has it.
-        return unsafe { core::arch::x86_64::_rdtsc() };
+        return sys::counter();
     }
     monotonic_ns()
 }
 
 /// Now, in nanoseconds of `CLOCK_MONOTONIC`.
 pub fn monotonic_ns() -> u64 {
-    read_clock(libc::CLOCK_MONOTONIC)
+    sys::monotonic_ns()
 }
 
 /// Now, in nanoseconds since 1970.
 pub fn realtime_ns() -> u64 {
-    read_clock(libc::CLOCK_REALTIME)
+    sys::realtime_ns()
 }
 
 /// Processor time of the calling thread in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
-    read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
-}
-
-fn read_clock(id: libc::clockid_t) -> u64 {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes to a local variable; the clocks exist on Linux.
-    unsafe { libc::clock_gettime(id, &mut t) };
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+    sys::thread_cpu_ns()
 }
 
 /// Ticks and `CLOCK_MONOTONIC` of one moment.

@@ -48,8 +48,5 @@ fn report_if_due(now: u64) {
 
 /// Processor time that the calling thread has used, in nanoseconds.
 pub fn now_ns() -> u64 {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes to a structure of ours; it cannot fail for the thread's own clock.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut t) };
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+    crate::sys::thread_cpu_ns()
 }

@@ -23,6 +23,7 @@ use crate::event::{self, Bytes, Category, Kind, More, ObjectRef, Probe, Raw, Raw
 use crate::layout::*;
 use crate::map::Mapping;
 use crate::names;
+use crate::sys;
 use std::cell::{Cell, UnsafeCell};
 use std::mem::ManuallyDrop;
 use std::ptr::{null, null_mut};
@@ -157,8 +158,7 @@ pub fn record(kind: Kind, c: u16, a: u64, b: u64) {
 
 /// The kernel's number of the calling thread.
 pub fn thread_id() -> u32 {
-    // SAFETY: asks for a number.
-    unsafe { libc::gettid() as u32 }
+    sys::thread_id()
 }
 
 impl Writer {
@@ -306,16 +306,7 @@ pub(crate) unsafe fn begin(base: *mut u8, bytes: usize) -> Result<(), Busy> {
     if !old.is_null() && old != base {
         // Whoever is about to store there still may.
         // SAFETY: replaces our own mapping by one of the same size.
-        unsafe {
-            libc::mmap(
-                old.cast(),
-                old_bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED,
-                -1,
-                0,
-            );
-        }
+        unsafe { sys::replace(old.cast(), old_bytes) };
         crate::fault::forget(old);
     }
     BEGINNING.store(false, Ordering::Release);

@@ -11,6 +11,8 @@
 
 use crate::emit;
 use crate::layout::{PAGE, State};
+use crate::sys::{self, SignalInfo};
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 /// Mappings that this process writes events to: the session's, and those that handlers are looking at.
@@ -25,22 +27,11 @@ static GUARDED: [Guarded; PLACES] =
     [const { Guarded { base: AtomicPtr::new(std::ptr::null_mut()), bytes: AtomicUsize::new(0) } }; PLACES];
 
 static INSTALLED: AtomicBool = AtomicBool::new(false);
-/// The action that there was before.
-static mut BEFORE: std::mem::MaybeUninit<libc::sigaction> = std::mem::MaybeUninit::uninit();
-
 /// From now on faults in this mapping do not end the program. Async-signal-safe. Does nothing if the mapping is guarded.
 pub(crate) fn guard(base: *mut u8, bytes: usize) {
     if !INSTALLED.swap(true, Ordering::AcqRel) {
-        // SAFETY: the action is a zeroed structure with valid fields; one thread comes here, once.
-        unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = on_fault as *const () as usize;
-            // The header may be gone, too, when the handler looks at it.
-            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
-            action.sa_mask = crate::attach::handlers_alone();
-            let before = &raw mut BEFORE;
-            libc::sigaction(libc::SIGBUS, &action, (*before).as_mut_ptr());
-        }
+        // SAFETY: one thread comes here, once.
+        unsafe { sys::on_missing_memory(on_fault) };
     }
     if GUARDED.iter().any(|g| g.base.load(Ordering::Acquire) == base) {
         return;
@@ -76,22 +67,12 @@ fn page_of(address: usize) -> Option<*mut u8> {
     })
 }
 
-extern "C" fn on_fault(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: the kernel passes a valid structure; `errno` belongs to the interrupted code and is put back. What is replaced is a page of our own mapping that cannot be had.
-    unsafe {
-        let errno = *libc::__errno_location();
-        let page = page_of((*info).si_addr() as usize);
-        let mended = page.is_some_and(|page| {
-            let at = libc::mmap(
-                page.cast(),
-                PAGE,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED,
-                -1,
-                0,
-            );
-            at != libc::MAP_FAILED
-        });
+extern "C" fn on_fault(_: i32, info: *mut SignalInfo, _: *mut c_void) {
+    sys::keeping_errno(|| {
+        // SAFETY: the kernel passes a valid structure.
+        let page = page_of(unsafe { sys::fault_address(info) });
+        // SAFETY: a page of our own mapping that cannot be had.
+        let mended = page.is_some_and(|page| unsafe { sys::replace(page, PAGE) });
         if mended {
             if let Some(map) = emit::mapping() {
                 let h = map.header();
@@ -101,9 +82,8 @@ extern "C" fn on_fault(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void)
             emit::obey();
             crate::attach::tell_hooks();
         } else {
-            let before = &raw const BEFORE;
-            libc::sigaction(libc::SIGBUS, (*before).as_ptr(), std::ptr::null_mut());
+            // SAFETY: this is the handler that has taken the signal.
+            unsafe { sys::give_missing_memory_back() };
         }
-        *libc::__errno_location() = errno;
-    }
+    });
 }

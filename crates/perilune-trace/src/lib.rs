@@ -30,6 +30,7 @@ pub mod names;
 pub mod read;
 pub mod recording;
 pub mod session;
+mod sys;
 
 pub use emit::{Writer, emit, is_live, on};
 pub use event::{Category, FiberRef, Kind, ObjectKind, ObjectRef, What};

@@ -8,6 +8,7 @@
 
 use crate::clock;
 use crate::layout::*;
+use crate::sys;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -34,24 +35,12 @@ unsafe impl Sync for Mapping {}
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: mapped by us; nobody holds references beyond the life of `self`.
-        unsafe { libc::munmap(self.base.cast(), self.bytes) };
+        unsafe { sys::unmap(self.base, self.bytes) };
     }
 }
 
 fn invalid(text: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text.into())
-}
-
-/// Bytes that are free where the file lies.
-fn free_bytes(file: &File) -> u64 {
-    // SAFETY: an open file and a local structure.
-    unsafe {
-        let mut stat: libc::statvfs = std::mem::zeroed();
-        match libc::fstatvfs(file.as_raw_fd(), &mut stat) {
-            0 => stat.f_bavail as u64 * stat.f_frsize as u64,
-            _ => u64::MAX,
-        }
-    }
 }
 
 /// The file is sparse, but a program that wrote where no memory is left would die of SIGBUS: a file that could fill more than most of what is free is made
@@ -81,14 +70,12 @@ impl Mapping {
     /// It exists, or cannot be made.
     pub fn create(path: &Path, geometry: &Geometry) -> io::Result<Mapping> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
-        let g = fitting(geometry.normal(), free_bytes(&file));
+        let g = fitting(geometry.normal(), sys::free_bytes(&file));
         file.set_len(g.file_bytes())?;
         // Without room for the header there is nothing to be said to anybody.
-        // SAFETY: an open file.
-        let refused = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, PAGE as i64) };
-        if refused == libc::ENOSPC {
+        if let Err(refused) = sys::allocate(&file, PAGE) {
             let _ = std::fs::remove_file(path);
-            return Err(io::Error::from_raw_os_error(refused));
+            return Err(refused);
         }
         let mut map = Mapping::map(&file, g.file_bytes() as usize)?;
         // SAFETY: the file is new, at least a page, and nobody else uses it yet.
@@ -113,13 +100,12 @@ impl Mapping {
     /// # Errors
     /// It cannot be opened or is none.
     pub fn open(path: &Path) -> io::Result<Mapping> {
-        let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
+        let file = OpenOptions::new().read(true).write(true).custom_flags(sys::NO_LINK).open(path)?;
         let meta = file.metadata()?;
         if !meta.is_file() || meta.len() < PAGE as u64 {
             return Err(invalid("not an event file"));
         }
-        // SAFETY: asks for a number.
-        if meta.uid() != unsafe { libc::geteuid() } || meta.mode() & 0o077 != 0 {
+        if meta.uid() != sys::user_id() || meta.mode() & 0o077 != 0 {
             return Err(invalid("an event file must belong to this user alone (mode 0600)"));
         }
         let map = Mapping::map(&file, meta.len() as usize)?;
@@ -129,7 +115,7 @@ impl Mapping {
 
     fn map(file: &File, bytes: usize) -> io::Result<Mapping> {
         // SAFETY: a fresh mapping of an open file.
-        let base = unsafe { map_shared(file.as_raw_fd(), bytes) };
+        let base = unsafe { sys::map_shared(file.as_raw_fd(), bytes) };
         if base.is_null() {
             Err(io::Error::last_os_error())
         } else {
@@ -302,27 +288,8 @@ impl Mapping {
     /// Gives the memory of everything but the header back; what is written later takes memory again. For a session that is over.
     pub fn discard(&self) {
         // SAFETY: whole pages of our own mapping; readers and writers find zeros.
-        unsafe { libc::madvise(self.base.add(PAGE).cast(), self.bytes - PAGE, libc::MADV_REMOVE) };
+        unsafe { sys::discard(self.base.add(PAGE), self.bytes - PAGE) };
     }
-}
-
-/// Maps a file for reading and writing, shared. Null if that fails. Async-signal-safe.
-///
-/// # Safety
-/// `fd` is an open file.
-pub(crate) unsafe fn map_shared(fd: i32, bytes: usize) -> *mut u8 {
-    // SAFETY: the kernel chooses the address.
-    let at = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            bytes,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED | libc::MAP_NORESERVE,
-            fd,
-            0,
-        )
-    };
-    if at == libc::MAP_FAILED { std::ptr::null_mut() } else { at.cast() }
 }
 
 #[cfg(test)]

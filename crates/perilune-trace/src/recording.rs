@@ -242,7 +242,7 @@ pub fn snapshot(path: &Path) -> io::Result<()> {
 }
 
 fn snapshot_of(reader: &mut RingReader, path: &Path) -> io::Result<()> {
-    let title = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    let title = crate::sys::command_line();
     let title: Vec<_> = title.split(|&b| b == 0).map(String::from_utf8_lossy).collect();
     let mut recorder = Recorder::new(create(path)?, title.join(" ").trim_end())?;
     let mut batch = Vec::new();

@@ -13,6 +13,7 @@ use crate::emit::{self, Busy};
 use crate::event::{Category, DEFAULT_CATEGORIES, parse_categories};
 use crate::layout::{Geometry, State};
 use crate::map::Mapping;
+use crate::sys;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
@@ -85,8 +86,7 @@ fn begin(map: Mapping) -> io::Result<()> {
     match unsafe { emit::begin(base, bytes) } {
         Ok(()) => {
             static ONCE: std::sync::Once = std::sync::Once::new();
-            // SAFETY: registers a function that takes nothing.
-            ONCE.call_once(|| _ = unsafe { libc::atexit(stop_at_exit) });
+            ONCE.call_once(|| sys::at_exit(stop_at_exit));
             attach::tell_hooks();
             Ok(())
         }
@@ -137,8 +137,7 @@ pub fn start_from_env() -> Result<(), String> {
     if let Ok(map) = Mapping::open(&path) {
         let h = map.header();
         let pid = h.pid.load(Ordering::Relaxed);
-        // SAFETY: asks whether a process exists.
-        let alive = pid != 0 && unsafe { libc::kill(pid as i32, 0) } == 0;
+        let alive = sys::process_exists(pid);
         if h.state.load(Ordering::Relaxed) == State::Live as u32 && alive && pid != std::process::id() {
             // A child of a traced program gets a file of its own.
             let mut name = path.into_os_string();

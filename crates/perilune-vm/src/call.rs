@@ -188,14 +188,14 @@ impl Vm {
                         return self.run_native(native);
                     }
                     Kind::Hybrid | Kind::IpairsStep => {
-                        if self.needs_segment() {
+                        if self.needs_native_stack() {
                             return self.as_leaf_first(native, nargs);
                         }
                         return self.run_native(native);
                     }
                     Kind::Reentrant => {
-                        if self.needs_segment() {
-                            return self.on_segment(native);
+                        if self.needs_native_stack() {
+                            return self.on_native_stack(native);
                         }
                         return self.run_native(native);
                     }
@@ -235,12 +235,12 @@ impl Vm {
         signal.thrown()
     }
 
-    /// Runs the native function whose frame is at `base`, in a coroutine without a segment: as a leaf, and on a segment if it wants to call Lua.
+    /// Runs the native function whose frame is at `base`, in a coroutine without a native stack: as a leaf, and on a native stack if it wants to call Lua.
     pub(crate) unsafe fn as_leaf_first(&mut self, native: &'static Native, nargs: usize) -> Flow {
         // SAFETY: as `run_native`; a native that was stopped has left its arguments in place.
         unsafe {
             if self.hooks_active() {
-                return self.on_segment(native);
+                return self.on_native_stack(native);
             }
             self.lua.errors.leaf = true;
             let result = self.call_native(native);
@@ -248,7 +248,7 @@ impl Vm {
             if self.lua.errors.signal == Signal::RunAgain {
                 self.lua.errors.signal = Signal::None;
                 self.lua.top = self.lua.base.add(nargs);
-                return self.on_segment(native);
+                return self.on_native_stack(native);
             }
             self.finish_native(result? as usize)
         }

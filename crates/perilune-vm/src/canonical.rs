@@ -13,7 +13,7 @@ use perilune_heap::Obj;
 /// # Safety
 /// `obj` is a live, initialised object of the heap beside `lua`.
 pub(crate) unsafe fn check_object(lua: &State, obj: Obj) {
-    // SAFETY: the caller's promise; kinds tell layouts, as in `gc.rs`.
+    // SAFETY: the caller's promise; kinds tell layouts, as in `graph.rs`.
     unsafe {
         let p = obj.as_ptr();
         let kind = Tag((*p).kind);

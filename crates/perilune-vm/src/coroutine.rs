@@ -3,7 +3,7 @@
 //! `coroutine.resume`, `yield` and the function of `coroutine.wrap` are not called as natives: the interpreter itself pushes their frame and
 //! then goes on with another coroutine's stack, in the same `execute`, on the same native stack. A coroutine whose frames are all
 //! Lua (and `pcall`) costs its value stack and nothing else. Only when a native function that may call Lua runs inside a coroutine
-//! does the coroutine get a native stack, for as long as that call lasts (`segment.rs`); so any code may yield.
+//! does the coroutine get a native stack, for as long as that call lasts (`native_stack.rs`); so any code may yield.
 //!
 //! While a coroutine is suspended its top frame is that of `yield` (or its body's function has not started); while it waits for
 //! another its top frame is that of `resume`. Values go from one frame to the other by `finish_return`.
@@ -82,8 +82,8 @@ impl Vm {
             (*th).status = Status::Running;
             perilune_trace::emit(event::Resume { coroutine: event::Coroutine(th as u64) });
             self.switch_to(th);
-            if !(*th).segment.is_null() {
-                return self.run_segment(th);
+            if !(*th).native_stack.is_null() {
+                return self.resume_native_stack(th);
             }
             if !(*th).started {
                 (*th).started = true;
@@ -162,8 +162,8 @@ impl Vm {
             self.lua.top = base;
             (*th).status = Status::Suspended;
             let outcome = self.hand_back(base, nargs, true);
-            if !(*th).segment.is_null() {
-                return self.suspend_segment(th, outcome);
+            if !(*th).native_stack.is_null() {
+                return self.suspend_native_stack(th, outcome);
             }
             outcome
         }
@@ -289,9 +289,9 @@ impl Vm {
         // SAFETY: a coroutine that does not run; it is made the running one while its variables are closed.
         unsafe {
             let th = co.ptr();
-            // An error that left the coroutine's body may be unwinding it on its own segment.
-            if self.is_on_suspended_segment(th) {
-                self.cancel_segment(th);
+            // An error that left the coroutine's body may be unwinding it on its own native stack.
+            if self.is_on_suspended_native_stack(th) {
+                self.cancel_native_stack(th);
             }
             (*th).status = Status::Dead;
             (*th).pcalls = 0;

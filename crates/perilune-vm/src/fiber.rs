@@ -10,17 +10,17 @@
 //! there and finishes, or parks again. So each native that can be interrupted like this may wait, and none is split in two.
 //!
 //! ```text
-//! pump's stack:   run_fiber: execute ... F resumes T, inline ... T calls sort --> run_segment ---+          +--> run_segment(T) ...
-//! T's segment:                                         sort -> execute -> comparator -> recv parks +  parked  + recv is called again
+//! pump's stack:      run_fiber: execute ... F resumes T, inline ... T calls sort --> resume_native_stack -+          +-> resume_native_stack(T) ...
+//! T's native stack:                                          sort -> execute -> comparator -> recv parks +  parked  + recv is called again
 //! ```
-//! Native stacks in use by the chain (segments) are suspended from the inside out: each hands [`Step::Park`] to the `execute` below, which suspends its own
-//! segment, until the pump's native stack is reached. To go on, each is resumed by the one below (`Vm::pass_park`).
+//! Native stacks of the chain are suspended from the inside out: each hands [`Step::Park`] to the `execute` below, which suspends its own
+//! native stack, until the pump's native stack is reached. To go on, each is resumed by the one below (`Vm::pass_park`).
 //!
 //! A parked chain keeps its links (`resumer`), and all its coroutines have the status "normal": nobody can resume or close them.
 //!
 //! In the root chain nothing is put aside: the host makes the thread sleep (`host.rs`), then the native is called again.
 //!
-//! Where native frames that belong to no segment are in the way, there is no waiting: in finalisers, hooks, message handlers. Those are the calls that count in
+//! Where native frames that belong to no native stack are in the way, there is no waiting: in finalisers, hooks, message handlers. Those are the calls that count in
 //! `no_yield`, so the chain is looked through for it.
 //!
 //! # Cancellation
@@ -45,6 +45,7 @@ mod park;
 
 use crate::Vm;
 use crate::call::{NATIVE_STACK, STACK_EXTRA};
+use crate::edge::{Edge, EdgeVisitor};
 use crate::error::ErrorState;
 use crate::frame::{CALL_GAP, Frame, frame};
 use crate::interp::{Exit, Flow, Step, copy, execute_with, proceed};
@@ -89,7 +90,7 @@ pub(crate) struct FiberState {
     next: *mut Thread,
     /// While parked: the coroutine that ran.
     top: *mut Thread,
-    /// While parked: the coroutine whose segment the pump's native stack resumes; null: none.
+    /// While parked: the coroutine whose native stack the pump's native stack resumes; null: none.
     inner: *mut Thread,
     /// While it runs: `NativeStacks::scan_from` of the pump's `execute`.
     entry: usize,
@@ -278,7 +279,7 @@ impl Vm {
                 && (*th).hook_mask == 0
                 && (*th).open_upvals.is_null()
                 && (*th).tbc == 0
-                && (*th).segment.is_null()
+                && (*th).native_stack.is_null()
                 && (*th).stack_size <= 4 * crate::call::INITIAL_STACK
                 && self.lua.fibers.spare_count < MOST_SPARE;
             if reusable {
@@ -465,7 +466,7 @@ impl Vm {
                     Err(e) => Err(e),
                 }
             } else {
-                self.run_segment(inner)
+                self.resume_native_stack(inner)
             };
             proceed(self, flow)
         }
@@ -567,29 +568,41 @@ fn parking(exit: Exit, state: &FiberState) -> Parking {
     }
 }
 
-/// What tracing the root of a fiber marks besides its stack.
+/// Tells of what the root of a fiber refers to besides what all coroutines do.
 ///
 /// # Safety
 /// `th` is a live coroutine.
-pub(crate) unsafe fn trace_fiber(
-    th: *mut Thread,
-    mark_thread: &mut dyn FnMut(*mut Thread),
-    mark: &mut dyn FnMut(Value),
-) {
+pub(crate) unsafe fn visit_fiber(th: *mut Thread, v: &mut impl EdgeVisitor) {
     // SAFETY: the state belongs to the coroutine.
     unsafe {
-        let state = (*th).fiber;
-        if state.is_null() {
+        if (*th).fiber.is_null() {
             return;
         }
-        mark_thread((*state).next);
-        mark_thread((*state).top);
-        mark((*state).errors.value);
+        let FiberState {
+            phase: _,
+            cancel: _,
+            tag: _,
+            data: _,
+            // Refers back.
+            prev: _,
+            next,
+            top,
+            // Between the top and the root.
+            inner: _,
+            entry: _,
+            c_calls: _,
+            errors,
+            end: _,
+            traceback: _,
+        } = &*(*th).fiber;
+        v.pointer(Edge::NextFiber, *next);
+        v.pointer(Edge::FiberTop, *top);
+        v.value(Edge::FiberError, errors.value);
     }
 }
 
 /// The coroutines of parked fibers that have no native stack, each chain whole: they are what their threads say, and nothing of them is anywhere else.
-pub(crate) fn parked_without_segments(vm: &Vm) -> Vec<*mut Thread> {
+pub(crate) fn parked_without_native_stacks(vm: &Vm) -> Vec<*mut Thread> {
     let mut all = Vec::new();
     for fiber in live_fibers_of(vm) {
         // SAFETY: a live fiber, and while it is parked the chain from its top to its root.
@@ -634,17 +647,11 @@ unsafe fn list(head: *mut Thread) -> Vec<Gc<Thread>> {
     all
 }
 
-/// What a fiber holds besides its root's stack: the coroutine that ran in it, the error on its way; and its tag. `None`: `th` is no fiber's root.
+/// The tag of a fiber. `None`: `th` is no fiber's root.
 ///
 /// # Safety
 /// `th` is a live coroutine.
-pub(crate) unsafe fn held_by_fiber(th: *mut Thread) -> (*mut Thread, Value, Option<u64>) {
+pub(crate) unsafe fn tag_of_fiber(th: *mut Thread) -> Option<u64> {
     // SAFETY: the state belongs to the coroutine.
-    unsafe {
-        let state = (*th).fiber;
-        if state.is_null() {
-            return (null_mut(), Value::NIL, None);
-        }
-        ((*state).top, (*state).errors.value, Some((*state).tag))
-    }
+    unsafe { (*th).fiber.as_ref().map(|state| state.tag) }
 }

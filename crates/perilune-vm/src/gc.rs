@@ -60,7 +60,7 @@ pub(crate) struct GcState {
     /// A table was flagged `TABLE_IS_PROTO` since the last collection.
     pub flagged_young: bool,
     /// Coroutines that own a native stack.
-    pub segments: Vec<*mut Thread>,
+    pub native_stacks: Vec<*mut Thread>,
     /// Threads whose value stack is large (`stacks.rs`).
     pub deep: Vec<*mut Thread>,
     /// A major has ended since those were looked at.
@@ -196,7 +196,7 @@ impl Vm {
     fn find_room(&mut self, bytes: usize) -> LuaResult<()> {
         self.lua.crossing.parcel.memory_is_short();
         self.with_client(|heap, client| heap.collect_full(client));
-        if !self.heap.has_room(bytes) && crate::cycles::collect() > 0 {
+        if !self.heap.has_room(bytes) && crate::cycle_collector::collect() > 0 {
             self.with_client(|heap, client| heap.collect_full(client));
         }
         if !self.lua.gc.pending.is_empty() {
@@ -239,12 +239,12 @@ impl Vm {
     fn collect_memory(&mut self) {
         self.with_client(|heap, client| heap.step(client));
         self.report_long_pause();
-        crate::cycles::collect_if_due();
+        crate::cycle_collector::collect_if_due();
         if self.heap.over_limit() || self.heap.takes_full() {
             self.lua.crossing.parcel.memory_is_short();
             self.with_client(|heap, client| heap.collect_full(client));
             self.report_long_pause();
-            if self.heap.over_limit() && crate::cycles::collect() > 0 {
+            if self.heap.over_limit() && crate::cycle_collector::collect() > 0 {
                 // What has been emptied may have been the last to hold islands that were made here.
                 self.with_client(|heap, client| heap.collect_full(client));
             }
@@ -267,7 +267,7 @@ impl Vm {
         self.shrink_stacks_now();
         self.with_client(|heap, client| heap.collect_full(client));
         self.report_long_pause();
-        crate::cycles::collect();
+        crate::cycle_collector::collect();
         self.run_finalizers();
     }
 
@@ -284,7 +284,7 @@ impl Vm {
         self.with_client(|heap, client| ended = heap.step_towards(client, majors));
         self.report_long_pause();
         if ended {
-            crate::cycles::collect();
+            crate::cycle_collector::collect();
         }
         self.run_finalizers();
         ended
@@ -330,7 +330,7 @@ impl Vm {
     pub(crate) fn with_client(&mut self, f: impl FnOnce(&mut perilune_heap::Heap, &mut LuaClient)) {
         let vm: *mut Vm = self;
         let outer = self.lua.seen.sampler.set_collecting(true);
-        crate::segment::spill_registers(vm, |vm, here| {
+        crate::sys::stack::spill_registers(vm, |vm, here| {
             // SAFETY: as below.
             let mode = unsafe { (*vm).heap.params().mode };
             // SAFETY: as below.
@@ -364,8 +364,8 @@ impl Vm {
     /// Drops what objects own outside the heap.
     pub(crate) fn release_native_resources(&mut self) {
         self.release_fibers();
-        self.lua.gc.cancelled = self.lua.gc.segments.clone();
-        self.cancel_dead_segments();
+        self.lua.gc.cancelled = self.lua.gc.native_stacks.clone();
+        self.cancel_dead_native_stacks();
         // SAFETY: the state is going away; nothing reads these objects afterwards.
         unsafe {
             for i in self.lua.gc.protos.drain(..) {

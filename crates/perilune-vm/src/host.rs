@@ -25,9 +25,11 @@ mod descriptors;
 pub use descriptors::{Aside, Descriptors, Direction, Doing, Subject, Watch, Watchable, Work};
 
 use crate::Vm;
+use crate::edge::{Root, RootVisitor};
 use crate::error::ErrorState;
+use crate::native_stack::NATIVE_RESERVE;
 use crate::object::{Status, Thread};
-use crate::segment::{NATIVE_RESERVE, spill_registers};
+use crate::sys::stack::{self, spill_registers};
 use crate::value::{Gc, Value};
 use perilune_trace::event::Parking;
 use perilune_trace::fibers::Line;
@@ -127,7 +129,7 @@ pub(crate) struct Detached {
     fiber: *mut Thread,
     c_calls: u32,
     errors: ErrorState,
-    stacks: crate::segment::Running,
+    stacks: crate::native_stack::Running,
     /// From where the blocked native stack is scanned.
     low: usize,
 }
@@ -147,31 +149,32 @@ pub(crate) struct Owners {
 }
 
 impl Owners {
-    /// Reports what detached code holds: coroutines, values, ranges of native stacks.
-    pub fn scan_aside(
-        &self,
-        thread: &mut dyn FnMut(*mut Thread),
-        value: &mut dyn FnMut(Value),
-        range: &mut dyn FnMut(usize, usize),
-    ) {
-        for &base in &self.bases {
-            thread(base);
+    /// Tells of what detached code holds: coroutines, values, ranges of native stacks.
+    pub fn visit_aside(&self, v: &mut impl RootVisitor) {
+        fn thread(v: &mut impl RootVisitor, th: *mut Thread) {
+            if !th.is_null() {
+                // SAFETY: coroutines in these lists are live.
+                v.busy(Root::Aside, unsafe { Gc::from_ptr(th) });
+            }
         }
-        thread(self.idle);
+        for &base in &self.bases {
+            thread(v, base);
+        }
+        thread(v, self.idle);
         for &record in &self.aside {
             // SAFETY: the record lies on the native stack of a thread that waits; its coroutines are kept alive by this.
             unsafe {
                 let mut th = (*record).thread;
                 while !th.is_null() {
-                    thread(th);
+                    thread(v, th);
                     th = (*th).resumer;
                 }
-                thread((*record).base_thread);
-                thread((*record).fiber);
-                value((*record).errors.value);
-                range((*record).low, (*record).stacks.end);
+                thread(v, (*record).base_thread);
+                thread(v, (*record).fiber);
+                v.root_value(Root::AsideError, (*record).errors.value);
+                v.words((*record).low, (*record).stacks.end);
                 for &(low, end) in &(*record).stacks.chain {
-                    range(low, end);
+                    v.words(low, end);
                 }
             }
         }
@@ -202,74 +205,9 @@ pub(crate) fn native_stack() -> (usize, usize) {
     if known.1 != 0 {
         return known;
     }
-    let found = ask_native_stack();
+    let found = stack::bounds();
     NATIVE_STACK.set(found);
     found
-}
-
-/// What of a stack is used at most: an unlimited one is as good as a large one.
-const MOST_STACK: usize = 64 << 20;
-
-fn ask_native_stack() -> (usize, usize) {
-    if let Some(found) = main_stack() {
-        return found;
-    }
-    // SAFETY: the attributes are initialised by the first call and destroyed after their last use.
-    unsafe {
-        let mut attr: libc::pthread_attr_t = std::mem::zeroed();
-        if libc::pthread_getattr_np(libc::pthread_self(), &mut attr) != 0 {
-            let here = 0usize;
-            let end = &raw const here as usize;
-            return (end - (1 << 20), end);
-        }
-        let (mut low, mut size) = (std::ptr::null_mut(), 0);
-        libc::pthread_attr_getstack(&attr, &mut low, &mut size);
-        libc::pthread_attr_destroy(&mut attr);
-        let size: usize = size;
-        let end = low as usize + size;
-        (end - size.min(MOST_STACK), end)
-    }
-}
-
-/// The stack of the main thread, if that is the one that runs, and where it ends can be told without `/proc/self/maps`, which the C library reads for
-/// that: thirty microseconds of each start.
-fn main_stack() -> Option<(usize, usize)> {
-    // SAFETY: these calls only ask.
-    if unsafe { libc::syscall(libc::SYS_gettid) != libc::c_long::from(libc::getpid()) } {
-        return None;
-    }
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the call writes a limit to where there is room for one.
-    if unsafe { libc::getrlimit(libc::RLIMIT_STACK, &mut limit) } != 0
-        || limit.rlim_cur == libc::RLIM_INFINITY
-    {
-        return None;
-    }
-    let (size, end) = (usize::try_from(limit.rlim_cur).ok()?, main_stack_end()?);
-    let here = &raw const limit as usize;
-    let low = end.checked_sub(size)?;
-    (low..end).contains(&here).then(|| (end - size.min(MOST_STACK), end))
-}
-
-/// Where the main thread's stack ends: the kernel puts the name of the executable there, with a word behind it, before all else. `None` if no mapping
-/// ends there after all.
-fn main_stack_end() -> Option<usize> {
-    // SAFETY: asks for an entry of a list that the process has been given.
-    let name = unsafe { libc::getauxval(libc::AT_EXECFN) } as *const libc::c_char;
-    if name.is_null() {
-        return None;
-    }
-    // SAFETY: the entry is the address of a text that ends in a zero.
-    let length = unsafe { std::ffi::CStr::from_ptr(name) }.count_bytes();
-    // SAFETY: as above.
-    let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).ok()?;
-    let end = (name as usize + length + 1 + size_of::<usize>()).next_multiple_of(page);
-    let is_mapped = |at: usize| {
-        let mut resident = 0;
-        // SAFETY: the call writes a byte for the page, and fails for one that is not mapped.
-        unsafe { libc::mincore(at as *mut libc::c_void, page, &mut resident) == 0 }
-    };
-    (is_mapped(end - page) && !is_mapped(end)).then_some(end)
 }
 
 impl Vm {
@@ -541,17 +479,5 @@ impl Vm {
     pub fn base_coroutine(&self) -> Gc<Thread> {
         // SAFETY: there is always one.
         unsafe { Gc::from_ptr(self.lua.roots.base_thread) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_main_stack_ends_where_the_kernel_says() {
-        let maps = std::fs::read_to_string("/proc/self/maps").expect("there are maps");
-        let stack = maps.lines().find(|l| l.ends_with("[stack]")).expect("there is a stack");
-        let end = stack.split(['-', ' ']).nth(1).expect("a range has an end");
-        let end = usize::from_str_radix(end, 16).expect("a number");
-        assert_eq!(super::main_stack_end(), Some(end));
     }
 }

@@ -7,7 +7,7 @@
 //!        natives (stdlib, command)
 //!            |  api.rs: arguments, results          debug/: levels, locals, tracebacks
 //!            v                                         |
-//!        call.rs <------> interp/ <------> coroutine.rs, segment.rs <------> fiber.rs, host.rs (pumps)
+//!        call.rs <------> interp/ <------> coroutine.rs, native_stack.rs <------> fiber.rs, host.rs (pumps)
 //!            |              |    handlers; fast paths inline, the rest in:
 //!            v              v
 //!        frame.rs      meta.rs (metamethods)   close.rs (upvalues)   error.rs, names.rs (messages)
@@ -16,14 +16,14 @@
 //!        table.rs + table/, shape.rs, string.rs, num.rs          inst.rs (prototype instances)
 //!                           |
 //!                           v
-//!        value.rs, object.rs (layouts) <------ gc.rs (what the heap must know) ------> perilune-heap
+//!        value.rs, object.rs (layouts) <------ graph.rs, gc.rs (what the heap must know) ------> perilune-heap
 //! ```
 //!
 //! [`Vm`] (`state.rs`) is the state that all of them get; there is no other, least of all in thread-locals. One thread at a
 //! time owns it.
 //!
 //! Beside these stand what a state has to do with other states: `fiber/` (waiting without holding a thread), `island/` (values that all can read),
-//! `shared.rs` (objects that all can use), `parcel/` (values on their way) and `cycles/` (what the counts of all these do not free).
+//! `shared.rs` (objects that all can use), `parcel/` (values on their way) and `cycle_collector/` (what the counts of all these do not free).
 //!
 //! # Where things are while Lua runs
 //!
@@ -38,7 +38,7 @@
 //! 1. The stack may move whenever it may grow, that is, in everything that calls Lua, reserves slots or runs a finaliser. Pointers into it
 //!    are read again afterwards, or kept as offsets.
 //! 2. A collection happens only at a safepoint: after an allocating instruction, or when a native has returned. Between two
-//!    safepoints references may be anywhere; at one they are in slots below a top, in objects, in the roots listed by `gc.rs`, or in the
+//!    safepoints references may be anywhere; at one they are in slots below a top, in objects, in the roots listed by `graph/roots.rs`, or in the
 //!    frame of a native that has called Lua.
 //! 3. A store into an object that may be old passes the barrier of the object that is traced for it: a table for its parts, a coroutine for its
 //!    stack. The running coroutine is traced at every collection and needs none.
@@ -58,13 +58,15 @@ mod call;
 mod canonical;
 mod close;
 mod coroutine;
-pub mod cycles;
+pub mod cycle_collector;
 pub mod debug;
+mod edge;
 mod error;
 mod events;
 mod fiber;
 mod frame;
 mod gc;
+mod graph;
 mod heap_control;
 pub mod host;
 mod inst;
@@ -75,18 +77,19 @@ pub mod machine;
 pub mod meta;
 mod names;
 mod native;
+mod native_stack;
 mod new;
 mod num;
 pub mod object;
 pub mod parcel;
 mod rooted;
 mod sampler;
-mod segment;
 pub mod shape;
 pub mod shared;
 pub mod snapshot;
 mod state;
 mod string;
+mod sys;
 mod table;
 mod value;
 pub mod warn;
@@ -105,7 +108,7 @@ pub use native::{
 pub use new::LoadMode;
 pub use object::{ArrayKind, LuaClosure, LuaString, NativeClosure, Status, Table, Thread, Userdata};
 pub use rooted::Rooted;
-pub(crate) use state::State;
 pub use state::Vm;
+pub(crate) use state::{Roots, State};
 pub use table::data::{Form, Guess, Record};
 pub use value::{Gc, Tag, Type, Value};

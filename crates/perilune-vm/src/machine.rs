@@ -24,7 +24,7 @@
 //! then machine code goes on at the frame's `pc`. Else, or if it does not know that place, it *leaves*.
 //!
 //! Natives that call Lua code begin a run of the interpreter of their own, with the table that belongs there (`interp::execute_with`); native stacks
-//! that are switched take along whether machine code runs on them (`segment.rs`).
+//! that are switched take along whether machine code runs on them (`native_stack.rs`).
 //!
 //! # Leaving
 //! Machine code returns how the run of the interpreter that it was entered from goes on ([`LEAVE`] and the other codes). Everything that counts is in frame records, so frames of machine code on the native

@@ -14,7 +14,7 @@
 //!
 //! # Kinds
 //! Most natives are [`Kind::Leaf`]: they never call Lua. A [`Kind::Reentrant`] one may (a comparator, a callback, a metamethod); inside a coroutine
-//! it is run on a native stack of the coroutine's own, so that Lua code below it can yield (`segment.rs`). Taking a native stack costs more than
+//! it is run on a native stack of the coroutine's own, so that Lua code below it can yield (`native_stack.rs`). Taking a native stack costs more than
 //! most natives do, and most calls of those that may call Lua do not: `table.insert` hardly ever meets a metamethod. Such a native is a
 //! [`Kind::Hybrid`]: it runs as a leaf, and when it is about to call Lua after all, it is stopped and run again on a native stack. So what
 //! it does before its first call into Lua must bear being done twice. The other kinds are not called

@@ -173,7 +173,7 @@ impl Vm {
                 top: stack.add(CALL_GAP),
                 open_upvals: null_mut(),
                 resumer: null_mut(),
-                segment: null_mut(),
+                native_stack: null_mut(),
                 hook: Value::NIL,
                 hook_count: 0,
                 hook_left: 0,

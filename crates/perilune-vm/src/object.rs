@@ -305,8 +305,8 @@ pub struct Thread {
     pub(crate) open_upvals: *mut Upval,
     /// Who resumed it; null for the main thread and while suspended.
     pub(crate) resumer: *mut Thread,
-    /// Owned native stack segment while a native call lives in this coroutine; null: none. See `segment.rs`.
-    pub(crate) segment: *mut crate::segment::Segment,
+    /// An owned native stack while a native call lives in this coroutine; null: none. See `native_stack.rs`.
+    pub(crate) native_stack: *mut crate::native_stack::NativeStack,
     pub(crate) hook: Value,
     pub(crate) hook_count: i32,
     pub(crate) hook_left: i32,

@@ -76,7 +76,7 @@ pub trait SharedObject: Any + Send + Sync {
 
     /// The object as an owner of counts of others, if it may be part of a cycle: an object that may keep parcels, islands or shared objects, or
     /// something that may.
-    fn holder(&self) -> Option<&dyn crate::cycles::Holder> {
+    fn holder(&self) -> Option<&dyn crate::cycle_collector::Holder> {
         None
     }
 

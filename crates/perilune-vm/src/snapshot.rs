@@ -9,13 +9,13 @@
 //! Numbers of objects lie in tables by address, one for each 2 MiB of memory ([`Numbers`]): looking one up costs two loads.
 //!
 //! # What is seen as the collector sees it
-//! The same references that `gc.rs` traces are written, with labels. Buffers count as their owner's. Objects in islands are not entered: an island is one node.
+//! References and roots are those that `graph.rs` tells the collector, too. Buffers count as their owner's. Objects in islands are not entered: an island is one node.
 //! Weak references are written as such, at the end, if their objects are alive; a value in a table with weak keys is reached from its key.
 //!
 //! | file | |
 //! |---|---|
 //! | `snapshot.rs` | the walk: numbers, the queue, weak tables |
-//! | `snapshot/objects.rs` | an object's description and references |
+//! | `snapshot/objects.rs` | an object's description, and what its references are called |
 //! | `snapshot/stacks.rs` | coroutines: names of what lies on stacks |
 //! | `snapshot/roots.rs` | roots and their labels |
 //! | `snapshot/request.rs` | when: tools' requests, the end of a program |
@@ -28,8 +28,9 @@ mod stacks;
 pub use request::{age_of_process, file_at_exit, path_for, set_file_at_exit};
 
 use crate::Vm;
-use crate::object::{Node, Table};
-use crate::value::{Gc, Tag, Value};
+use crate::graph;
+use crate::object::Node;
+use crate::value::Tag;
 use perilune_heap::{IslandRef, Obj, all_islands, is_island, island_number};
 use perilune_syntax::Proto;
 use perilune_trace::heapshot::write::{Description, Head};
@@ -90,6 +91,8 @@ struct Walk<'a, W: Write> {
     weak: Vec<(u32, Label, Argument, Obj)>,
     /// Entries of tables with weak keys whose key has not been reached, by the table.
     ephemerons: Vec<(u32, *const Node)>,
+    /// Roots that depend on others which have not been reached: the other, the root.
+    dependent: Vec<(Obj, Obj)>,
     shapes: HashMap<u32, (u32, Box<[u32]>), foldhash::fast::FixedState>,
     /// Names of functions for stacks.
     functions: HashMap<*const Proto, Box<str>, foldhash::fast::FixedState>,
@@ -136,14 +139,14 @@ impl Vm {
         let taken = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let head = Head {
             process: std::process::id(),
-            started: request::process_start(),
+            started: crate::sys::process::start(),
             taken: taken.as_nanos() as u64,
             domain: self.domain_number(),
             name: &name,
         };
         let out = Writer::new(out, &head);
         let outer = self.lua.seen.sampler.set_collecting(true);
-        let result = crate::segment::spill_registers(self, |vm, _| {
+        let result = crate::sys::stack::spill_registers(self, |vm, _| {
             let mut walk = Walk {
                 // SAFETY: the caller's reference, which it does not use meanwhile.
                 vm: unsafe { &mut *vm },
@@ -155,6 +158,7 @@ impl Vm {
                 done: 0,
                 weak: Vec::new(),
                 ephemerons: Vec::new(),
+                dependent: Vec::new(),
                 shapes: HashMap::default(),
                 functions: HashMap::default(),
                 places: HashMap::default(),
@@ -171,14 +175,17 @@ impl Vm {
 
 impl<W: Write> Walk<'_, W> {
     fn run(&mut self) {
-        self.roots();
+        let words = self.roots();
+        graph::visit_dependent_roots(&self.vm.lua, |holder, own| {
+            self.dependent.extend(holder.obj().map(|holder| (holder, own)));
+        });
         loop {
             self.drain();
             if !self.settle() {
                 break;
             }
         }
-        self.stray_roots();
+        self.stray_roots(&words);
         loop {
             self.drain();
             if !self.settle() {
@@ -213,7 +220,7 @@ impl<W: Write> Walk<'_, W> {
         }
     }
 
-    /// Reaches values of weak-keyed tables whose keys have been reached. True if there were any.
+    /// Reaches values of weak-keyed tables whose keys have been reached, and what depends likewise. True if there was any.
     fn settle(&mut self) -> bool {
         let before = self.queue.len();
         let mut rest = std::mem::take(&mut self.ephemerons);
@@ -233,6 +240,17 @@ impl<W: Write> Walk<'_, W> {
             false
         });
         self.ephemerons.append(&mut rest);
+        let mut rest = std::mem::take(&mut self.dependent);
+        rest.retain(|&(holder, own)| {
+            let from = self.known(holder);
+            if from != 0 {
+                let text = self.out.text(b"function made of one there");
+                let to = self.number(own);
+                self.out.late(from, Label::Other, text as u64, false, to);
+            }
+            from == 0
+        });
+        self.dependent = rest;
         self.queue.len() != before
     }
 
@@ -280,43 +298,6 @@ impl<W: Write> Walk<'_, W> {
         }
         let d = Description { x: number as u64, ..Description::default() };
         self.out.node(NodeKind::Island, 0, 0, bytes as u64, &d);
-    }
-
-    /// Adds a reference to the node that is being described, if `v` is an object.
-    #[inline]
-    fn value(&mut self, label: Label, argument: u64, v: Value) {
-        if let Some(o) = v.obj() {
-            let to = self.number(o);
-            self.out.edge(label, argument, false, to);
-        }
-    }
-
-    fn pointer<T>(&mut self, label: Label, argument: u64, p: *mut T) {
-        if let Some(o) = Obj::new(p.cast()) {
-            let to = self.number(o);
-            self.out.edge(label, argument, false, to);
-        }
-    }
-
-    /// Bytes of the buffer whose storage starts at `p`.
-    unsafe fn buffer<T>(&self, p: *mut T) -> u64 {
-        if p.is_null() {
-            return 0;
-        }
-        // SAFETY: storage starts 8 bytes after the header (`object.rs`).
-        unsafe { self.vm.heap.size_of(Obj::new_unchecked(p.cast::<u8>().sub(8).cast())) as u64 }
-    }
-
-    /// What is weak in a table: keys, values.
-    fn weakness(&mut self, t: *mut Table) -> (bool, bool) {
-        // SAFETY: a live table and its metatable.
-        unsafe {
-            let meta = (*t).metatable;
-            if meta.is_null() || (*t).is_frozen() {
-                return (false, false);
-            }
-            self.vm.lua.weakness(Gc::from_ptr(meta)).unwrap_or((false, false))
-        }
     }
 
     /// A word of a native stack: reaches what it may refer to, unless that is reached by something better.

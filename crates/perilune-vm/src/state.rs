@@ -55,7 +55,7 @@ pub(crate) struct State {
     pub caches: Caches,
     pub interned: Interned,
     /// Native stacks.
-    pub stacks: crate::segment::NativeStacks,
+    pub stacks: crate::native_stack::NativeStacks,
     pub fibers: crate::fiber::Fibers,
     pub hosting: Hosting,
     pub crossing: Crossing,

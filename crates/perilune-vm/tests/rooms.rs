@@ -9,7 +9,10 @@ use std::path::Path;
 
 /// Rooms and their modules, lowest first.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("values, tables and strings", &["value", "object", "num", "string", "shape", "table", "native"]),
+    (
+        "values, tables and strings",
+        &["value", "object", "num", "string", "shape", "table", "native", "edge", "sys"],
+    ),
     (
         "functions, frames and the interpreter",
         &[
@@ -30,9 +33,9 @@ const ROOMS: &[(&str, &[&str])] = &[
             "events",
         ],
     ),
-    ("coroutines, fibers and native stacks", &["coroutine", "segment", "fiber", "host"]),
-    ("what crosses domains", &["shared", "island", "cycles", "parcel"]),
-    ("collection", &["gc", "arena", "heap_control", "canonical"]),
+    ("coroutines, fibers and native stacks", &["coroutine", "native_stack", "fiber", "host"]),
+    ("what crosses domains", &["shared", "island", "cycle_collector", "parcel"]),
+    ("the object graph, and collection", &["graph", "gc", "arena", "heap_control", "canonical"]),
     ("what is seen", &["sampler", "snapshot"]),
     ("the state", &["state", "new"]),
 ];
@@ -44,13 +47,12 @@ const UP: &[(&str, &str, &str)] = &[
     ("table", "shared", "keys are compared across domains by the object"),
     ("table", "frame", "the error of a key has a position if no native raises it"),
     ("object", "fiber", "a coroutine owns its fiber's state"),
-    ("object", "segment", "a coroutine owns its native stack"),
+    ("object", "native_stack", "a coroutine owns its native stack"),
     ("object", "machine", "an instance owns its machine code"),
     ("debug", "parcel", "a function that has come from another domain does not have its variables assigned"),
     ("interp", "island", "look-ups in frozen tables have a quick way"),
     ("interp", "shared", "elements of arrays have a quick way"),
     ("machine", "shared", "elements of arrays are got and stored in line"),
-    ("interp", "segment", "execute says from where its native stack is scanned"),
 ];
 
 fn room_of(module: &str) -> Option<usize> {

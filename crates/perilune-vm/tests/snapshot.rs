@@ -1,7 +1,13 @@
 //! Snapshots of heaps: nothing is missing, sizes add up, paths have the names that programs use.
+//!
+//! What objects refer to is described once, for the collector too. Here is looked at what a snapshot makes of that: its own marking, its treatment of
+//! what is weak, its names.
 
 use perilune_see::heapshot::{Graph, NodeKind, Snapshot};
-use perilune_vm::{LoadMode, Vm};
+use perilune_trace::heapshot::Label;
+use perilune_vm::{LoadMode, Native, Value, Vm};
+use std::collections::HashSet;
+use std::sync::Mutex;
 
 fn take(vm: &mut Vm) -> Snapshot {
     Snapshot::read(&vm.heap_snapshot(Vec::new()).unwrap()).unwrap()
@@ -90,4 +96,87 @@ fn paths_have_the_names_of_the_program() {
     let key = find(&g, "_G.key");
     let weak = s.edges.iter().filter(|e| e.to == key && e.weak).count();
     assert_eq!(weak, 2);
+}
+
+static TAKEN: Mutex<Vec<Snapshot>> = Mutex::new(Vec::new());
+static TAKE: Native = Native::leaf("take", |vm| {
+    let taken = take(vm);
+    TAKEN.lock().unwrap().push(taken);
+    Ok(0)
+});
+static SHARE: Native = Native::leaf("share", |vm| {
+    let v = vm.arg(1);
+    let v = vm.share(v)?;
+    vm.ret(v)
+});
+
+#[test]
+fn each_kind_of_reference_has_its_label() {
+    let mut vm = state();
+    for native in [&TAKE, &SHARE] {
+        vm.set_global(native.name, Value::native(native)).unwrap();
+    }
+    let with_values = vm.new_userdata((), 1).unwrap();
+    let held = vm.new_table(0, 0).unwrap();
+    assert!(vm.set_user_value(with_values, 1, held.into()));
+    vm.set_global("with_values", with_values.into()).unwrap();
+    run(
+        &mut vm,
+        "local t = {}
+         g = {{}, field = t, [1.5] = {}, [true] = {}, [print] = {}, [t] = {}}
+         for n = 1, 200 do g['key ' .. n] = {} end
+         w = setmetatable({}, {__mode = 'k'}) w[t] = {}
+         closed = (function(x) return function() return x, 'a constant' end end)({})
+         shared = share{'a field of an island'}
+         local inner = coroutine.wrap(function() local here = {} take() return here end)
+         coroutine.wrap(function() inner() end)()",
+    );
+    let s = TAKEN.lock().unwrap().pop().unwrap();
+    let seen: HashSet<Label> = s.edges.iter().map(|e| e.label).collect();
+    for label in [
+        Label::Field,
+        Label::Index,
+        Label::StringKey,
+        Label::FloatKey,
+        Label::BooleanKey,
+        Label::ObjectKey,
+        Label::OtherKey,
+        Label::Key,
+        Label::Metatable,
+        Label::Upvalue,
+        Label::Variable,
+        Label::Local,
+        Label::Stack,
+        Label::Constant,
+        Label::Code,
+        Label::Ephemeron,
+        Label::Resumer,
+        Label::UserValue,
+        Label::Other,
+    ] {
+        assert!(seen.contains(&label), "no reference is labelled {label:?}");
+    }
+}
+
+/// What a domain has made of a function in an island is alive as long as that is, for snapshots as for the collector.
+#[test]
+fn what_is_made_of_functions_in_islands_depends_on_them() {
+    let mut vm = state();
+    vm.set_global(SHARE.name, Value::native(&SHARE)).unwrap();
+    run(
+        &mut vm,
+        "shared = share{f = function() return 'made of a function of an island' end}
+         assert(shared.f())",
+    );
+    let functions = |s: &Snapshot| s.nodes.iter().filter(|n| n.kind == NodeKind::Function).count();
+    let with = take(&mut vm);
+    let g = Graph::new(&with);
+    let made =
+        (0..with.nodes.len() as u32).map(|n| g.path(n)).find(|p| p.contains("function made of one there"));
+    assert!(made.is_some(), "nothing is called so");
+    run(&mut vm, "shared = nil");
+    let without = take(&mut vm);
+    assert_eq!(functions(&without), functions(&with) - 1);
+    vm.collect_full();
+    assert_eq!(functions(&take(&mut vm)), functions(&without), "the collector thinks so, too");
 }

@@ -26,6 +26,7 @@ use super::strings::{self, STRINGS, Strings};
 use super::{fill, meant, quoted, refuse_other_names};
 use crate::races::shadow::{Access, Shadow};
 use crate::races::{self, on};
+use crate::sys;
 use perilune_heap::{charge_arrays, program_has_room};
 use perilune_vm::shared::{ArrayView, Element, SharedKind, SharedObject, downcast_arc};
 use perilune_vm::{Gc, Kind as NativeKind, LuaResult, Native, Table, Type, Value, Vm};
@@ -66,16 +67,8 @@ impl Memory {
             return None;
         }
         if bytes >= HUGE {
-            let page = 4096;
-            let start = (data as usize).next_multiple_of(page);
-            // SAFETY: advice about pages that lie within the allocation.
-            unsafe {
-                libc::madvise(
-                    start as *mut _,
-                    (bytes - (start - data as usize)) & !(page - 1),
-                    libc::MADV_HUGEPAGE,
-                )
-            };
+            // SAFETY: the allocation just made, of at least so many bytes, which are zeros.
+            sys::ask_for_huge_pages(unsafe { std::slice::from_raw_parts_mut(data, bytes) });
         }
         charge_arrays(layout.size() as isize);
         Some(Memory { data, layout, shadow: None })

@@ -12,7 +12,7 @@ use crate::races::Order;
 use crate::races::cells::{Cells, Object};
 use parking_lot::Mutex;
 use perilune_trace::{Category, Identity, ObjectKind, clock, on};
-use perilune_vm::cycles::{Freeze, Held, Holder, Registered};
+use perilune_vm::cycle_collector::{Freeze, Held, Holder, Registered};
 use perilune_vm::shared::{SharedArc, SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
 use std::any::Any;

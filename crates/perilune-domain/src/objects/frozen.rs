@@ -1,9 +1,9 @@
-//! What shared objects hold, for whoever looks for cycles (`perilune_vm::cycles`).
+//! What shared objects hold, for whoever looks for cycles (`perilune_vm::cycle_collector`).
 //!
 //! All of them keep what can change behind a `Mutex`. Its guard is the right of a search to be alone with it.
 
 use parking_lot::{Mutex, MutexGuard};
-use perilune_vm::cycles::{Freeze, Frozen, Held};
+use perilune_vm::cycle_collector::{Freeze, Frozen, Held};
 use std::any::Any;
 
 /// What a lock protects, as an owner of counts.

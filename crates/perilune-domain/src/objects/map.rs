@@ -26,7 +26,7 @@ use crate::sched::timer;
 use parking_lot::{Mutex, MutexGuard};
 use perilune_heap::charge_messages;
 use perilune_trace::{Identity, ObjectKind, clock};
-use perilune_vm::cycles::{Freeze, Frozen, Held, Holder, Registered};
+use perilune_vm::cycle_collector::{Freeze, Frozen, Held, Holder, Registered};
 use perilune_vm::shared::{SharedArc, SharedKind, SharedObject, downcast_arc};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
 use std::any::Any;

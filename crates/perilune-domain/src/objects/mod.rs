@@ -16,7 +16,7 @@ pub mod strings;
 use crate::nearest::nearest;
 pub(crate) use frozen::{Contents, freeze};
 use perilune_trace::{Category, Identity, names, on};
-use perilune_vm::cycles::Registered;
+use perilune_vm::cycle_collector::Registered;
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
 
 /// The shared object that is argument 1 is going to hold `held`.

@@ -8,7 +8,7 @@
 
 use super::fill;
 use parking_lot::Mutex;
-use perilune_vm::cycles::{Held, Holder};
+use perilune_vm::cycle_collector::{Held, Holder};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Type, Value, Vm};

@@ -1,7 +1,7 @@
 //! Values that are the same in every domain, outside of any.
 
 use perilune_heap::program_has_room;
-use perilune_vm::cycles::{Held, Holder};
+use perilune_vm::cycle_collector::{Held, Holder};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::SharedArc;
 use perilune_vm::{LuaResult, Native, Tag, Value, Vm};

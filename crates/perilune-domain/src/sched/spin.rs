@@ -23,6 +23,8 @@
 //! woken at once: the same programs took three times as long by the clock. To spin in the queue of tasks only, as pools do: answers between domains and to the main program would remain slow.
 
 use super::threads;
+pub(crate) use crate::sys::core;
+use crate::sys::leave_core;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -88,41 +90,6 @@ fn now() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
-/// Lets the calling thread go on on another core than this one. False: it may use no other.
-#[cold]
-fn leave(core: u32) -> bool {
-    const SIZE: usize = std::mem::size_of::<libc::cpu_set_t>();
-    if core as usize >= SIZE * 8 {
-        return false;
-    }
-    // SAFETY: a set of bits, none of which is set.
-    let mut all: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: writes no more than the set; the calling thread is 0.
-    if unsafe { libc::sched_getaffinity(0, SIZE, &raw mut all) } != 0 {
-        return false;
-    }
-    let mut others = all;
-    // SAFETY: the core is within the set.
-    let left = unsafe {
-        libc::CPU_CLR(core as usize, &mut others);
-        libc::CPU_COUNT(&others)
-    };
-    if left == 0 {
-        return false;
-    }
-    // SAFETY: reads the sets. The second one is what the thread had.
-    unsafe {
-        let moved = libc::sched_setaffinity(0, SIZE, &raw const others) == 0;
-        moved && libc::sched_setaffinity(0, SIZE, &raw const all) == 0
-    }
-}
-
-/// One more than the number of the core that the calling thread runs on; 0: not known.
-pub fn core() -> u32 {
-    // SAFETY: asks for a number.
-    unsafe { libc::sched_getcpu() }.wrapping_add(1) as u32
-}
-
 impl Spin {
     /// For worker threads: they may move to another core.
     pub fn that_moves() -> Spin {
@@ -136,7 +103,7 @@ impl Spin {
         if self.shares_core()
             && !news()
             && self.is_to_move(&MOVES, cores(), now)
-            && leave(core().wrapping_sub(1))
+            && leave_core(core().wrapping_sub(1))
         {
             // What brought news from that core says nothing any more.
             self.other.store(0, Ordering::Relaxed);
@@ -248,26 +215,6 @@ mod tests {
         clock.set(clock.get() + LONGEST_PAUSE.as_nanos() as u64);
         assert!(!(0..SHARED).any(|_| ask(&spin, 1)), "there is one core");
         assert!(!asks(&Spin::default()), "not everybody may");
-    }
-
-    #[test]
-    fn a_thread_that_leaves_a_core_may_use_it_afterwards() {
-        let mask = || {
-            // SAFETY: as in `leave`.
-            let mut all: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-            // SAFETY: as there.
-            unsafe { libc::sched_getaffinity(0, std::mem::size_of::<libc::cpu_set_t>(), &raw mut all) };
-            // SAFETY: within the set.
-            (0..1024).filter(|&n| unsafe { libc::CPU_ISSET(n, &all) }).collect::<Vec<_>>()
-        };
-        let before = mask();
-        for core in 0..4 {
-            let has_others = before.iter().any(|&n| n != core);
-            assert_eq!(leave(core as u32), has_others);
-            assert_eq!(mask(), before);
-        }
-        assert!(!leave(u32::MAX));
-        assert_eq!(mask(), before);
     }
 
     #[test]

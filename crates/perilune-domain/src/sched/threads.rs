@@ -179,7 +179,7 @@ pub fn refuse_threads(on: bool) {
 
 fn start_thread(number: usize, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
     if REFUSES.load(Ordering::Relaxed) {
-        return Err(io::Error::from_raw_os_error(libc::EAGAIN));
+        return Err(crate::sys::too_many_threads());
     }
     // A new thread that lacks memory for what the C library needs in it ends the process. The first one is worth the risk: nothing runs without it.
     if live() > 1 && !perilune_heap::space::has_headroom(STACK) {
@@ -342,8 +342,7 @@ impl Cache {
                 if last {
                     // Domains that have ended leave holes in the allocator's arenas: their pages go back when all is quiet.
                     perilune_heap::give_back_pieces();
-                    // SAFETY: may be called at any time.
-                    unsafe { libc::malloc_trim(0) };
+                    crate::sys::trim_allocator();
                 }
                 None
             }

@@ -126,7 +126,7 @@ fn start() -> bool {
 }
 
 fn ring_forever() {
-    be_punctual();
+    crate::sys::be_punctual();
     let mut due = Vec::new();
     let mut timers = lock();
     loop {
@@ -152,23 +152,6 @@ fn ring_forever() {
             }
         };
         timers.asleep = None;
-    }
-}
-
-/// Asks the kernel to wake this thread in time. What it refuses is done without.
-fn be_punctual() {
-    const SIZE: libc::c_uint = size_of::<libc::sched_attr>() as libc::c_uint;
-    const SLICE: u64 = 100_000; // ns
-    // SAFETY: the first call takes numbers only and changes nothing but the calling thread's slack. The structure is plain
-    // numbers, and valid for the calls that fill and read it; they are told its size.
-    unsafe {
-        libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0);
-        let mut attributes: libc::sched_attr = std::mem::zeroed();
-        let got = libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, SIZE, 0);
-        if got == 0 && attributes.sched_policy == libc::SCHED_OTHER as u32 {
-            attributes.sched_runtime = SLICE;
-            libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0);
-        }
     }
 }
 

@@ -13,7 +13,8 @@
 use super::owners::Owners;
 use super::sync::{CHUNKS, PAGES};
 use crate::OutOfMemory;
-use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+pub use crate::sys::memory::protect;
+use crate::sys::memory::{self as pages, Place, map_at};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
@@ -167,12 +168,11 @@ impl Memory {
 
     /// Mapped chunks in a row.
     fn take_chunks(&mut self, count: u32, huge: bool) -> Result<usize, OutOfMemory> {
-        let advice = if huge { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage };
         if count == 1
             && let Some(chunk) = self.warm.pop()
         {
             let at = BASE + chunk as usize * CHUNK;
-            advise(at, CHUNK, advice);
+            pages::choose_pages(at, CHUNK, huge);
             return Ok(at);
         }
         // One chunk after the other comes from the lowest place that has room; what other mappings occupy is given up.
@@ -188,7 +188,7 @@ impl Memory {
             match map_at(at, bytes) {
                 Place::Mapped => {
                     self.mapped += bytes;
-                    advise(at, bytes, advice);
+                    pages::choose_pages(at, bytes, huge);
                     return Ok(at);
                 }
                 Place::Occupied => continue,
@@ -205,8 +205,8 @@ impl Memory {
         if self.warm.len() < WARM {
             return self.warm.push(chunk);
         }
-        // SAFETY: no island has a page here any more.
-        if unsafe { munmap((BASE + chunk as usize * CHUNK) as *mut _, CHUNK) }.is_ok() {
+        // No island has a page here any more.
+        if pages::unmap(BASE + chunk as usize * CHUNK, CHUNK) {
             self.mapped -= CHUNK;
             self.add_unmapped(chunk, 1);
         }
@@ -225,50 +225,6 @@ impl Memory {
         }
         self.unmapped.insert(start, count);
     }
-}
-
-/// Lets the processor refuse stores into a segment, or allow them again.
-pub fn protect(at: usize, size: usize, frozen: bool) {
-    let flags = if frozen { MprotectFlags::READ } else { MprotectFlags::READ | MprotectFlags::WRITE };
-    // SAFETY: pages of ours, which nobody writes to while they are frozen.
-    let done = unsafe { rustix::mm::mprotect(at as *mut _, size, flags) };
-    assert!(done.is_ok(), "mprotect: {done:?}");
-}
-
-enum Place {
-    Mapped,
-    /// Something else is there.
-    Occupied,
-    /// The system has no memory, or none for us.
-    Refused,
-}
-
-fn map_at(at: usize, bytes: usize) -> Place {
-    // SAFETY: the system refuses to put the mapping where one is already.
-    let result = unsafe {
-        mmap_anonymous(
-            at as *mut _,
-            bytes,
-            ProtFlags::READ | ProtFlags::WRITE,
-            MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE,
-        )
-    };
-    match result {
-        Ok(p) if p as usize == at => Place::Mapped,
-        Ok(p) => {
-            // A kernel that does not know the flag takes the address as a wish.
-            // SAFETY: just mapped and of no use.
-            let _ = unsafe { munmap(p, bytes) };
-            Place::Occupied
-        }
-        Err(rustix::io::Errno::EXIST) => Place::Occupied,
-        Err(_) => Place::Refused,
-    }
-}
-
-fn advise(at: usize, bytes: usize, advice: Advice) {
-    // SAFETY: a range of ours; the advice changes no contents. A kernel that does not know it refuses, which is harmless.
-    let _ = unsafe { madvise(at as *mut _, bytes, advice) };
 }
 
 #[cfg(test)]
@@ -316,8 +272,7 @@ mod tests {
         assert_eq!((m.used, m.mapped), (0, m.warm.len() * CHUNK));
         assert!(m.warm.len() <= WARM && m.free.iter().all(Vec::is_empty));
         for chunk in std::mem::take(&mut m.warm) {
-            // SAFETY: nobody uses it.
-            let _ = unsafe { munmap((BASE + chunk as usize * CHUNK) as *mut _, CHUNK) };
+            pages::unmap(BASE + chunk as usize * CHUNK, CHUNK);
         }
     }
 
@@ -331,10 +286,7 @@ mod tests {
         let Ok((at, size)) = m.take(CHUNK, 7) else { panic!("no memory") };
         assert_eq!((at, size), (taken + CHUNK, CHUNK));
         assert!(m.take(2 * CHUNK, 7).is_err());
-        // SAFETY: ours, unused.
-        unsafe {
-            let _ = munmap(taken as *mut _, PAGE);
-            let _ = munmap(at as *mut _, CHUNK);
-        }
+        pages::unmap(taken, PAGE);
+        pages::unmap(at, CHUNK);
     }
 }

@@ -30,9 +30,9 @@ mod standard;
 mod stream;
 mod sync;
 
+pub(crate) use crate::sys::temporary_file;
 pub use diversion::{divert, set_diversion, takes_error};
 pub use input::Input;
-pub(crate) use open::temporary_file;
 pub use open::{open_for_reading, read_standard_input, read_whole};
 pub use standard::flush_all;
 pub use stream::pace;

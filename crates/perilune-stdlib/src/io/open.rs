@@ -3,8 +3,9 @@
 use super::standard::{STDIN, operate};
 use super::stream::Stream;
 use crate::child::{self, Connection};
-use crate::errno::{self, Failure, c_bytes};
+use crate::errno::{Failure, c_bytes};
 use crate::string::scratch;
+use crate::sys;
 use crate::used::{self, Use};
 use perilune_vm::Vm;
 use rustix::fd::{AsFd, OwnedFd};
@@ -100,23 +101,9 @@ pub(super) fn process(command: &[u8], from: bool) -> Result<Stream, Errno> {
 
 /// A file for update that has no name any more.
 pub(super) fn temporary() -> Result<Stream, Errno> {
-    let (fd, name) = temporary_file()?;
+    let (fd, name) = sys::temporary_file()?;
     rustix::fs::unlink(name.as_slice())?;
     Ok(Stream::owned(fd, OFlags::RDWR))
-}
-
-/// A new file in the directory for temporary files, and its name.
-pub(crate) fn temporary_file() -> Result<(OwnedFd, Vec<u8>), Errno> {
-    use std::os::fd::FromRawFd;
-    let mut name = *b"/tmp/lua_XXXXXX\0";
-    // SAFETY: the template is terminated and ends in six Xs, which the call replaces.
-    let fd = unsafe { libc::mkostemp(name.as_mut_ptr().cast(), libc::O_CLOEXEC) };
-    if fd < 0 {
-        return Err(errno::of(&std::io::Error::last_os_error()));
-    }
-    // SAFETY: a fresh descriptor that nobody else owns.
-    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-    Ok((fd, c_bytes(&name).to_vec()))
 }
 
 #[cfg(test)]

@@ -239,6 +239,7 @@ fn flush_each(flush: impl Fn(&mut Stream)) {
     }
 }
 
+// Does not unwind.
 extern "C" fn at_exit() {
     flush_all();
     Debt::wait_for_all();
@@ -248,8 +249,6 @@ extern "C" fn at_exit() {
 pub(super) fn flush_at_exit() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: `at_exit` is a plain function that does not unwind; statics of Rust are never dropped.
-        // A refusal leaves flushing to the program.
-        let _ = unsafe { libc::atexit(at_exit) };
+        crate::sys::at_exit(at_exit);
     });
 }

@@ -126,7 +126,7 @@ impl Vm {
                         self.lua.c_calls = (*state).c_calls;
                         let errors = std::mem::replace(&mut self.lua.errors, ErrorState::discarding());
                         self.switch_to(top);
-                        self.discard_on_segment(inner);
+                        self.discard_on_native_stack(inner);
                         self.lua.errors = errors;
                         self.switch_to(previous);
                     }

@@ -46,7 +46,7 @@ impl Vm {
         self.frames_in_the_way().is_some()
     }
 
-    /// Native frames in the running chain that belong to no segment.
+    /// Native frames in the running chain that belong to no native stack.
     fn frames_in_the_way(&self) -> Option<&'static str> {
         // SAFETY: the chain of running coroutines.
         unsafe {
@@ -127,7 +127,7 @@ impl Vm {
     #[cold]
     #[inline(never)]
     pub(crate) unsafe fn park_nested(&mut self) -> LuaResult<()> {
-        // SAFETY: as described. `may_wait` has seen to it that a fiber is on a segment.
+        // SAFETY: as described. `may_wait` has seen to it that a fiber is on a native stack.
         unsafe {
             self.before_wait()?;
             if self.lua.fibers.current.is_null() {
@@ -221,7 +221,7 @@ impl Vm {
         }
     }
 
-    /// The `execute` at hand has got [`Step::Park`] from a segment that it resumed: suspends its own segment, and resumes that one when the fiber goes on.
+    /// The `execute` at hand has got [`Step::Park`] from a native stack that it resumed: suspends its own native stack, and resumes that one when the fiber goes on.
     /// `None`: this is the pump's native stack.
     #[cold]
     #[inline(never)]
@@ -234,7 +234,7 @@ impl Vm {
                 return None;
             }
             self.suspend_parked();
-            Some(self.run_segment(inner))
+            Some(self.resume_native_stack(inner))
         }
     }
 
@@ -268,8 +268,10 @@ impl Vm {
             };
             let nargs = self.lua.top.offset_from(self.lua.base) as usize;
             match native.kind {
-                Kind::Hybrid | Kind::IpairsStep if self.needs_segment() => self.as_leaf_first(native, nargs),
-                Kind::Reentrant if self.needs_segment() => self.on_segment(native),
+                Kind::Hybrid | Kind::IpairsStep if self.needs_native_stack() => {
+                    self.as_leaf_first(native, nargs)
+                }
+                Kind::Reentrant if self.needs_native_stack() => self.on_native_stack(native),
                 _ => self.call_again_here(native),
             }
         }

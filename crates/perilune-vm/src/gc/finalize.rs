@@ -31,7 +31,7 @@ impl Vm {
         if !self.lua.gc.cancelled.is_empty() || !self.lua.gc.pending.is_empty() {
             self.lua.gc.disturbances = self.lua.gc.disturbances.wrapping_add(1);
         }
-        self.cancel_dead_segments();
+        self.cancel_dead_native_stacks();
         if self.lua.gc.pending.is_empty() {
             return;
         }

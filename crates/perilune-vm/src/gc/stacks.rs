@@ -37,13 +37,13 @@ impl Unheld {
     /// A live thread.
     unsafe fn resting(vm: &Vm, th: *mut Thread, parked: &HashSet<*mut Thread>) -> Option<Unheld> {
         // SAFETY: the caller's promise.
-        let (status, segment) = unsafe { ((*th).status, (*th).segment) };
+        let (status, native_stack) = unsafe { ((*th).status, (*th).native_stack) };
         let rests = match status {
             Status::Suspended | Status::Dead => true,
             Status::Normal => parked.contains(&th),
             Status::Running => false,
         };
-        (rests && segment.is_null() && th != vm.lua.thread).then_some(Unheld(th))
+        (rests && native_stack.is_null() && th != vm.lua.thread).then_some(Unheld(th))
     }
 }
 
@@ -71,8 +71,11 @@ impl Vm {
         let mut deep = std::mem::take(&mut self.lua.gc.deep);
         // SAFETY: a collection has taken those that it found dead out of the list.
         let waits = deep.iter().any(|&th| unsafe { (*th).status } == Status::Normal);
-        let parked =
-            if waits { fiber::parked_without_segments(self).into_iter().collect() } else { HashSet::new() };
+        let parked = if waits {
+            fiber::parked_without_native_stacks(self).into_iter().collect()
+        } else {
+            HashSet::new()
+        };
         deep.retain(|&th| {
             // SAFETY: as above.
             unsafe {
@@ -99,7 +102,7 @@ impl Vm {
     /// Moves what may be moved, so that who has kept an address is found: the running stack, and those of parked fibers.
     fn shift_stacks(&mut self) {
         let running = Unheld::running(self);
-        let parked: HashSet<_> = fiber::parked_without_segments(self).into_iter().collect();
+        let parked: HashSet<_> = fiber::parked_without_native_stacks(self).into_iter().collect();
         // SAFETY: live threads.
         let resting = parked.iter().filter_map(|&th| unsafe { Unheld::resting(self, th, &parked) });
         for Unheld(th) in resting.chain([running]).collect::<Vec<_>>() {

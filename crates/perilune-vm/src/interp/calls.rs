@@ -96,7 +96,7 @@ op!(
         let new_base = func.add(CALL_GAP);
         let quick = match (*native).kind {
             Kind::Leaf => true,
-            Kind::Hybrid => !(*vm).needs_segment(),
+            Kind::Hybrid => !(*vm).needs_native_stack(),
             Kind::Pcall | Kind::Resume | Kind::Wrap | Kind::Yield => {
                 tail!(call_special, vm, base, pc, k, i, tab)
             }
@@ -293,13 +293,13 @@ op!(
 #[inline(never)]
 unsafe fn return_closing_flow(vm: &mut Vm, base: *mut Value, first: *mut Value, n: usize) -> Flow {
     // SAFETY: called with the running frame's registers.
-    unsafe { vm.closing_on_segment(|vm| vm.return_closing(base, first, n)) }
+    unsafe { vm.closing_on_native_stack(|vm| vm.return_closing(base, first, n)) }
 }
 
 #[inline(never)]
 unsafe fn close_flow(vm: &mut Vm, a: usize) -> Flow {
     // SAFETY: called for the running frame.
-    unsafe { vm.closing_on_segment(|vm| vm.close_level(a).map(|()| Step::Continue)) }
+    unsafe { vm.closing_on_native_stack(|vm| vm.close_level(a).map(|()| Step::Continue)) }
 }
 
 /// Moves the frame at `base`, of a vararg function with so many fixed parameters, above its arguments, which end at the top. Its base then; null: there is no room, and nothing has been done.

@@ -411,7 +411,7 @@ op!(
     if !native.is_null() && (*vm).lua.dispatch != &raw const super::HOOKED {
         let quick = match (*native).kind {
             Kind::Leaf => true,
-            Kind::Hybrid => !(*vm).needs_segment(),
+            Kind::Hybrid => !(*vm).needs_native_stack(),
             _ => false,
         };
         if quick && top.wrapping_add(crate::call::NATIVE_STACK) < (*vm).lua.stack_limit {

@@ -105,7 +105,7 @@ macro_rules! op {
     };
 }
 /// What calls machine code directly says from where its native stack is scanned, as [`execute`] does.
-pub(crate) use crate::segment::spill_registers;
+use crate::sys::stack::spill_registers;
 pub(crate) use op;
 
 /// Jumps to the handler of the instruction at `pc`.
@@ -170,7 +170,7 @@ pub(crate) unsafe fn proceed(vm: *mut Vm, mut flow: Flow) -> Exit {
                 _ => flow = Ok(Step::Continue),
             },
             Ok(Step::Return) => return Exit::Return,
-            // SAFETY: a segment has handed the step on.
+            // SAFETY: a native stack has handed the step on.
             Ok(Step::Park) => match unsafe { (*vm).pass_park() } {
                 Some(next) => flow = next,
                 None => return Exit::Return,
@@ -187,11 +187,11 @@ pub(crate) unsafe fn proceed(vm: *mut Vm, mut flow: Flow) -> Exit {
                 debug_assert!(thrown.signal() == signal, "{thrown:?} is not what is on its way");
                 // SAFETY: vm is the running state.
                 let outcome = unsafe {
-                    if (*(*vm).lua.thread).tbc != 0 && (*vm).needs_segment() {
+                    if (*(*vm).lua.thread).tbc != 0 && (*vm).needs_native_stack() {
                         // A coroutine whose variables are closed on the way of the error may yield in their methods; none of its frames is an entry frame.
                         let unwound =
                             |vm: &mut Vm| vm.unwind(thrown).map(|step| step.unwrap_or(Step::Return));
-                        (*vm).closing_on_segment(unwound).map(Some)
+                        (*vm).closing_on_native_stack(unwound).map(Some)
                     } else {
                         (*vm).unwind(thrown)
                     }
@@ -396,8 +396,7 @@ pub(crate) use set_float;
 /// On one side of a conditional, keeps the two sides apart: the machine branches instead of computing both.
 #[inline(always)]
 pub(crate) fn branch() {
-    // SAFETY: no instruction.
-    unsafe { std::arch::asm!("", options(nomem, nostack, preserves_flags)) }
+    crate::sys::no_instruction();
 }
 
 /// Copies a value: payload and tag, each by its own move.

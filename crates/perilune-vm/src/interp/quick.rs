@@ -341,7 +341,7 @@ pub(crate) unsafe fn quick_resume<const LOGGED: bool>(
         }
         let th = (*co).payload() as *mut Thread;
         if (*th).status != Status::Suspended
-            || !(*th).segment.is_null()
+            || !(*th).native_stack.is_null()
             || (*th).hook_mask != 0
             || (*vm).lua.c_calls + (*th).depth >= MAX_C_CALLS
             || perilune_trace::on(perilune_trace::Category::Coroutine)
@@ -409,7 +409,7 @@ pub(crate) unsafe fn quick_yield<const LOGGED: bool>(
         let resumer = (*th).resumer;
         if resumer.is_null()
             || (*vm).lua.no_yield != 0
-            || !(*th).segment.is_null()
+            || !(*th).native_stack.is_null()
             || (*resumer).hook_mask != 0
             || own.wrapping_add(NATIVE_STACK) >= (*vm).lua.stack_limit
         {
@@ -476,7 +476,7 @@ unsafe fn end_coroutine(vm: *mut Vm, first: *mut Value, n: usize) -> *mut Value 
         let resumer = (*th).resumer;
         if resumer.is_null()
             || !(*th).fiber.is_null()
-            || !(*th).segment.is_null()
+            || !(*th).native_stack.is_null()
             || (*resumer).hook_mask != 0
             || perilune_trace::on(perilune_trace::Category::Coroutine)
         {

@@ -17,13 +17,14 @@
 use super::Contents;
 use super::function::{ENV, SharedFunction};
 use super::refuse::{Refusal, Why};
-use super::scratch::{Entries, Entry, NO_PARENT, Texts, prefetch};
+use super::scratch::{Entries, Entry, NO_PARENT, Texts};
 use crate::Vm;
 use crate::meta::Event;
 use crate::native::LuaResult;
 use crate::object::{LuaClosure, LuaString, NativeClosure, Node, STRING_DATA, Table, Upval};
 use crate::shape;
 use crate::shared::{SharedArc, SharedRef};
+use crate::sys::prefetch;
 use crate::table::{TABLE_HOLES, TABLE_INT_NODES};
 use crate::value::{Gc, Tag, Value};
 use perilune_heap::{FROZEN, Header, IslandBuilder, IslandRef, OutOfMemory, is_island, island_number};

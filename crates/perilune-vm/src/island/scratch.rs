@@ -4,6 +4,7 @@
 //! goes when [`IDLE`] majors have passed without a copy.
 
 use crate::object::LuaString;
+use crate::sys::prefetch;
 use crate::value::Gc;
 use perilune_heap::Header;
 use std::ptr::null_mut;
@@ -22,17 +23,6 @@ pub(super) const NO_PARENT: u32 = u32::MAX;
 
 /// How many objects ahead headers are fetched that lie anywhere.
 pub(super) const AHEAD: usize = 8;
-
-#[inline(always)]
-pub(super) fn prefetch<T>(p: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch faults on no address.
-    unsafe {
-        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(p.cast())
-    };
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = p;
-}
 
 /// Most bytes of each part that are kept.
 const KEPT: usize = 1 << 20;

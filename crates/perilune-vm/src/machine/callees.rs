@@ -267,7 +267,7 @@ pub(super) unsafe fn quick_tail_of_native(
         let top = if i.b() == 0 { (*vm).lua.top } else { own.add(i.b() as usize - 1) };
         let plain = match (*native).kind {
             Kind::Leaf | Kind::Next => true,
-            Kind::Hybrid => !(*vm).needs_segment(),
+            Kind::Hybrid => !(*vm).needs_native_stack(),
             _ => false,
         };
         if !plain || top.wrapping_add(NATIVE_STACK) >= (*vm).lua.stack_limit {

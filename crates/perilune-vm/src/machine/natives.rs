@@ -49,7 +49,7 @@ pub(crate) unsafe extern "C-unwind" fn call_native(
         };
         let plain = match (*native).kind {
             Kind::Leaf | Kind::Next => true,
-            Kind::Hybrid => !(*vm).needs_segment(),
+            Kind::Hybrid => !(*vm).needs_native_stack(),
             _ => false,
         };
         if !plain || top.add(NATIVE_STACK) >= (*vm).lua.stack_limit {
@@ -87,7 +87,7 @@ pub(crate) unsafe extern "C-unwind" fn iterate_native(
         }
         let plain = match (*native).kind {
             Kind::Leaf => true,
-            Kind::Hybrid => !(*vm).needs_segment(),
+            Kind::Hybrid => !(*vm).needs_native_stack(),
             Kind::Wrap => false,
             _ => return step(vm, base, k, pc),
         };

@@ -5,7 +5,7 @@
 
 use super::{PackRules, Parcel};
 use crate::Vm;
-use crate::cycles::{Held, Holder};
+use crate::cycle_collector::{Held, Holder};
 use crate::native::{LuaResult, Thrown};
 use crate::value::{Type, Value};
 use std::sync::Arc;

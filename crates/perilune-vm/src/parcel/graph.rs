@@ -13,7 +13,7 @@
 //! contents of a closure:  upvalues
 //! ```
 
-use crate::cycles::{Held, Holder};
+use crate::cycle_collector::{Held, Holder};
 use crate::shared::SharedArc;
 use perilune_syntax::Proto;
 use perilune_trace::event::{Bytes, Few, Stack};

@@ -60,7 +60,7 @@ pub use refusal::{Node, Place, Reason, Refusal, Role, Step};
 pub use search::ModuleSearch;
 
 use crate::Vm;
-use crate::cycles::{Held, Holder};
+use crate::cycle_collector::{Held, Holder};
 use crate::native::{LuaResult, Thrown};
 use crate::object::ProtoInst;
 use crate::value::{Tag, Value};
@@ -439,7 +439,7 @@ impl Vm {
     pub fn pack_or_raise(&mut self, values: &[Value], rules: PackRules) -> LuaResult<Parcel> {
         let parcel = self.pack(values, rules).map_err(|refusal| self.raise_refusal(&refusal))?;
         self.heap.note_given(parcel.bytes());
-        if parcel.holds_counts() && crate::cycles::is_due() {
+        if parcel.holds_counts() && crate::cycle_collector::is_due() {
             // Little may be allocated here while much is given away.
             self.heap.make_due();
         }

@@ -14,7 +14,7 @@
 use super::modules::fingerprint;
 use super::{Globals, PackRules, Parcel};
 use crate::Vm;
-use crate::cycles::{Held, Holder};
+use crate::cycle_collector::{Held, Holder};
 use crate::native::{LuaResult, Native};
 use crate::object::{LuaString, Table};
 use crate::value::{Gc, Tag, Value};

@@ -16,7 +16,9 @@
 //! work ([`Runner::forget`] waits).
 
 use super::Sampler;
+use crate::sys::clock;
 use std::cell::Cell;
+use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
@@ -39,7 +41,7 @@ pub(super) struct Runner {
     /// The performance event, if that is the clock; else -1.
     event: AtomicI32,
     /// The timer, if that is.
-    timer: AtomicPtr<libc::c_void>,
+    timer: AtomicPtr<c_void>,
     has_timer: AtomicBool,
 }
 
@@ -186,8 +188,8 @@ impl Runner {
             return;
         }
         static ONCE: Once = Once::new();
-        ONCE.call_once(install);
-        self.last.store(thread_time(), Ordering::Relaxed);
+        ONCE.call_once(|| clock::on_tick(on_tick));
+        self.last.store(clock::thread_time(), Ordering::Relaxed);
         self.outside.store(0, Ordering::Relaxed);
         self.hz.store(hz, Ordering::Relaxed);
         if hz > TICKS && self.start_event(hz) {
@@ -201,136 +203,34 @@ impl Runner {
         let event = self.event.swap(-1, Ordering::Relaxed);
         if event >= 0 {
             // SAFETY: a descriptor of ours.
-            unsafe { libc::close(event) };
+            unsafe { clock::close_event(event) };
         }
         if self.has_timer.swap(false, Ordering::Relaxed) {
             // SAFETY: a timer of ours.
-            unsafe { libc::timer_delete(self.timer.load(Ordering::Relaxed)) };
+            unsafe { clock::stop_timer(self.timer.load(Ordering::Relaxed)) };
         }
     }
 
-    fn start_timer(&self, hz: u32) -> bool {
-        // SAFETY: structures are zeroed and filled; the timer is the calling thread's, and is deleted before the thread ends.
-        unsafe {
-            let mut event: libc::sigevent = std::mem::zeroed();
-            event.sigev_notify = libc::SIGEV_THREAD_ID;
-            event.sigev_signo = libc::SIGPROF;
-            event.sigev_notify_thread_id = libc::gettid();
-            let mut timer: libc::timer_t = null_mut();
-            if libc::timer_create(libc::CLOCK_THREAD_CPUTIME_ID, &mut event, &mut timer) != 0 {
-                return false;
-            }
+    fn start_timer(&self, hz: u32) {
+        let period = (1_000_000_000 / hz.max(1) as i64).max(10_000);
+        if let Some(timer) = clock::start_timer(period) {
             self.timer.store(timer, Ordering::Relaxed);
             self.has_timer.store(true, Ordering::Relaxed);
-            let period = (1_000_000_000 / hz.max(1) as i64).max(10_000);
-            let interval = libc::timespec { tv_sec: period / 1_000_000_000, tv_nsec: period % 1_000_000_000 };
-            let setting = libc::itimerspec { it_interval: interval, it_value: interval };
-            libc::timer_settime(timer, 0, &setting, null_mut()) == 0
         }
     }
 
     fn start_event(&self, hz: u32) -> bool {
         let period = (1_000_000_000 / hz as u64).max(10_000);
-        let attr = EventAttr {
-            kind: PERF_TYPE_SOFTWARE,
-            size: size_of::<EventAttr>() as u32,
-            config: PERF_COUNT_SW_TASK_CLOCK,
-            period,
-            wakeup_events: 1,
-            ..EventAttr::default()
-        };
-        // SAFETY: the structure is as the kernel wants it in its first version (64 bytes); the descriptor is closed by `stop`.
-        unsafe {
-            let fd = libc::syscall(libc::SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC) as i32;
-            if fd < 0 {
-                return false;
-            }
-            let owner = Owner { kind: F_OWNER_TID, id: libc::gettid() };
-            let ok = libc::fcntl(fd, F_SETOWN_EX, &owner) == 0
-                && libc::fcntl(fd, F_SETSIG, libc::SIGPROF) == 0
-                && libc::fcntl(fd, libc::F_SETFL, libc::O_ASYNC | libc::O_NONBLOCK) == 0;
-            if !ok {
-                libc::close(fd);
-                return false;
-            }
-            self.event.store(fd, Ordering::Relaxed);
-            true
-        }
+        let event = clock::open_event(period);
+        self.event.store(event.unwrap_or(-1), Ordering::Relaxed);
+        event.is_some()
     }
 }
 
 /// Rates above this are beyond any kernel's tick.
 const TICKS: u32 = 1000;
-const PERF_TYPE_SOFTWARE: u32 = 1;
-const PERF_COUNT_SW_TASK_CLOCK: u64 = 1;
-const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
-const F_SETOWN_EX: i32 = 15;
-const F_SETSIG: i32 = 10;
-const F_OWNER_TID: i32 = 0;
 
-/// `struct f_owner_ex`
-#[repr(C)]
-struct Owner {
-    kind: i32,
-    id: libc::pid_t,
-}
-
-/// `struct perf_event_attr` as far as its first version goes.
-#[repr(C)]
-#[derive(Default)]
-struct EventAttr {
-    kind: u32,
-    size: u32,
-    config: u64,
-    period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup_events: u32,
-    breakpoint_type: u32,
-    config1: u64,
-}
-
-const _: () = assert!(size_of::<EventAttr>() == 64);
-
-/// The calling thread's processor time in nanoseconds.
-fn thread_time() -> u64 {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: fills a local variable.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut t) };
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
-}
-
-fn install() {
-    // SAFETY: the action is a zeroed structure with valid fields; the handler is async-signal-safe.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = on_tick as *const () as usize;
-        action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK | libc::SA_SIGINFO;
-        action.sa_mask = perilune_trace::attach::handlers_alone();
-        libc::sigaction(libc::SIGPROF, &action, null_mut());
-    }
-}
-
-/// Where the thread was interrupted, and its stack pointer then; zeros where that is not known.
-///
-/// # Safety
-/// `context` is what the kernel has given a handler of signals.
-unsafe fn interrupted_at(context: *mut libc::c_void) -> (usize, usize) {
-    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-    {
-        // SAFETY: the caller's promise.
-        let registers = unsafe { &(*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
-        (registers[libc::REG_RIP as usize] as usize, registers[libc::REG_RSP as usize] as usize)
-    }
-    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-    {
-        let _ = context;
-        (0, 0)
-    }
-}
-
-extern "C" fn on_tick(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
+extern "C" fn on_tick(_: i32, _: *mut c_void, context: *mut c_void) {
     let own = OWN.get();
     if own.is_null() {
         return;
@@ -340,10 +240,10 @@ extern "C" fn on_tick(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_voi
         if (*own).hz.load(Ordering::Relaxed) == 0 {
             return;
         }
-        let now = thread_time();
+        let now = clock::thread_time();
         let ns = now.saturating_sub((*own).last.swap(now, Ordering::Relaxed));
         let sampler = (*own).sampler.load(Ordering::Relaxed);
-        if sampler.is_null() || !(*sampler).note_tick(ns, interrupted_at(context)) {
+        if sampler.is_null() || !(*sampler).note_tick(ns, clock::interrupted_at(context)) {
             (*own).add_outside(ns);
         }
     }

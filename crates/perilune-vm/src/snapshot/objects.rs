@@ -1,9 +1,14 @@
-//! Objects: descriptions and references by kind.
+//! Objects: descriptions by kind, and what their references are called.
 
+use super::stacks::Stack;
 use super::{Argument, Walk};
-use crate::object::{LuaClosure, LuaString, NativeClosure, Node, ProtoInst, Table, Thread, Upval, Userdata};
+use crate::State;
+use crate::edge::{Edge, EdgeVisitor};
+use crate::graph::{self, GraphVisitor};
+use crate::object::{LuaClosure, LuaString, NativeClosure, Node, ProtoInst, Table, Thread, Userdata};
 use crate::shape;
 use crate::shared::SharedRef;
+use crate::table::trace::{Range, Weak};
 use crate::value::{Gc, Tag, Value};
 use perilune_heap::Obj;
 use perilune_syntax::Proto;
@@ -12,9 +17,106 @@ use perilune_trace::heapshot::write::Description;
 use perilune_trace::heapshot::{Label, NodeKind};
 use std::io::Write;
 
-/// Whether a weak reference to `v` is treated as strong.
-fn is_strong(v: Value) -> bool {
-    !v.is_collectable() || v.tag() == Tag::STRING
+/// The object that is being written, as `graph.rs` tells of it.
+pub(super) struct Described<'w, 'a, W: Write> {
+    walk: &'w mut Walk<'a, W>,
+    object: Obj,
+    /// Of a table: the texts of its fields.
+    fields: &'w [u32],
+    /// Of a coroutine: what lies on its stack.
+    stack: Stack,
+    /// Its number.
+    number: u32,
+    /// Bytes of its buffers.
+    buffers: u64,
+}
+
+impl<W: Write> Described<'_, '_, W> {
+    /// How a reference is labelled; `None`: it is left out. Inlined, so that of these cases each place has its own.
+    #[inline(always)]
+    fn label(&mut self, edge: Edge) -> Option<(Label, Argument)> {
+        let number = |label, n: u64| Some((label, Argument::Number(n)));
+        let out = &mut self.walk.out;
+        let mut text = |label, text: &[u8]| Some((label, Argument::Number(out.text(text) as u64)));
+        match edge {
+            Edge::Buffer => None,
+            // Each fiber of the list is a root.
+            Edge::NextFiber => None,
+            Edge::Metatable => number(Label::Metatable, 0),
+            Edge::Field(n) => number(Label::Field, self.fields[n] as u64),
+            Edge::Element(n) => number(Label::Index, n as u64),
+            Edge::Key => number(Label::Key, 0),
+            Edge::Entry(key) => Some(key_label(key)),
+            Edge::UnderWeakKey => number(Label::OtherKey, 0),
+            Edge::Upvalue(n) => {
+                // SAFETY: only Lua functions have such edges.
+                let proto = unsafe { (*(*(self.object.as_ptr() as *mut LuaClosure)).proto).proto() };
+                let name = proto.upvalues.get(n).and_then(|u| u.name.as_deref());
+                text(Label::Upvalue, name.unwrap_or(b"?"))
+            }
+            Edge::NativeUpvalue(n) => text(Label::Upvalue, (n + 1).to_string().as_bytes()),
+            Edge::Code => number(Label::Code, 0),
+            Edge::Constant => number(Label::Constant, 0),
+            Edge::Variable | Edge::OpenVariable => number(Label::Variable, 0),
+            Edge::VariableOwner => text(Label::Other, b"coroutine of the variable"),
+            Edge::UserValue(n) => number(Label::UserValue, n as u64 + 1),
+            Edge::Slot(at) => {
+                let (label, name) = self.stack.slot(at);
+                text(label, name.as_bytes())
+            }
+            Edge::OpenUpvalue => text(Label::Stack, b"variable of a closure"),
+            Edge::Hook => text(Label::Other, b"hook"),
+            Edge::Failure | Edge::FiberError => text(Label::Other, b"error"),
+            Edge::Resumer | Edge::FiberTop => number(Label::Resumer, 0),
+        }
+    }
+}
+
+impl<W: Write> EdgeVisitor for Described<'_, '_, W> {
+    #[inline(always)]
+    fn edge(&mut self, edge: Edge, to: Obj) {
+        if matches!(edge, Edge::Buffer) {
+            // SAFETY: a live buffer.
+            self.buffers += unsafe { self.walk.vm.heap.size_of(to) } as u64;
+        }
+        let Some((label, argument)) = self.label(edge) else { return };
+        let argument = match argument {
+            Argument::Number(n) => n,
+            Argument::Object(o) => self.walk.number(o) as u64,
+        };
+        let to = self.walk.number(to);
+        self.walk.out.edge(label, argument, false, to);
+    }
+
+    fn weak(&mut self, edge: Edge, to: Obj) {
+        if let Some((label, argument)) = self.label(edge) {
+            self.walk.weak.push((self.number, label, argument, to));
+        }
+    }
+
+    fn ephemeron(&mut self, entry: *const Node) {
+        self.walk.ephemerons.push((self.number, entry));
+    }
+
+    fn words(&mut self, lo: usize, hi: usize) {
+        for at in (lo & !7..hi).step_by(8) {
+            // SAFETY: a suspended native stack.
+            if let Some(found) = self.walk.word(unsafe { perilune_heap::stack_word(at) }) {
+                let to = self.walk.number(found);
+                self.walk.out.edge(Label::NativeStack, 0, false, to);
+            }
+        }
+    }
+}
+
+impl<W: Write> GraphVisitor for Described<'_, '_, W> {
+    fn state(&mut self) -> &mut State {
+        &mut self.walk.vm.lua
+    }
+
+    fn meets_weak(&mut self, _: *mut Table, _: Weak, _: Range) -> bool {
+        true
+    }
 }
 
 impl<W: Write> Walk<'_, W> {
@@ -29,7 +131,8 @@ impl<W: Write> Walk<'_, W> {
             let own = self.vm.heap.size_of(o) as u64;
             let mut external = 0;
             let mut d = Description::default();
-            let mut extra = 0;
+            let mut fields: &[u32] = &[];
+            let mut stack = Stack::default();
             let kind = match Tag((*p).kind) {
                 Tag::STRING => {
                     let bytes = Gc::from_ptr(p as *mut LuaString).bytes();
@@ -39,72 +142,40 @@ impl<W: Write> Walk<'_, W> {
                 }
                 Tag::TABLE => {
                     let t = p as *mut Table;
-                    extra = self.table_buffers(t);
-                    d = self.table(t, number);
+                    let (shape, names) = self.shape((*t).shape);
+                    fields = &*names;
+                    let keys = (*t).live_nodes() as u64;
+                    d = Description { x: shape as u64, y: (*t).extent() as u64, z: keys, ..d };
                     NodeKind::Table
                 }
                 Tag::CLOSURE => {
-                    let c = p as *mut LuaClosure;
-                    let proto: &Proto = (*(*c).proto).proto();
-                    d.text = self.place(proto);
-                    let upvals = &raw const (*c).upvals as *const *mut Upval;
-                    for n in 0..(*(*c).proto).num_upvalues as usize {
-                        let name = proto.upvalues.get(n).and_then(|u| u.name.as_deref()).unwrap_or(b"?");
-                        let name = self.out.text(name);
-                        self.pointer(Label::Upvalue, name as u64, *upvals.add(n));
-                    }
-                    self.pointer(Label::Code, 0, (*c).proto);
+                    d.text = self.place((*(*(p as *mut LuaClosure)).proto).proto());
                     NodeKind::Function
                 }
-                Tag::UPVAL => {
-                    let u = p as *mut Upval;
-                    self.value(Label::Variable, 0, *(*u).v);
-                    if let Some(owner) = (*u).owner() {
-                        let text = self.out.text(b"coroutine of the variable");
-                        self.pointer(Label::Other, text as u64, owner);
-                    }
-                    NodeKind::Upvalue
-                }
+                Tag::UPVAL => NodeKind::Upvalue,
                 Tag::NATIVE_CLOSURE => {
-                    let c = p as *mut NativeClosure;
-                    d.text = self.out.text((*c).native.name.as_bytes());
-                    let v = &raw const (*c).upvals as *const Value;
-                    for n in 0..(*c).num_upvalues as usize {
-                        let name = self.out.text((n + 1).to_string().as_bytes());
-                        self.value(Label::Upvalue, name as u64, *v.add(n));
-                    }
+                    d.text = self.out.text((*(p as *mut NativeClosure)).native.name.as_bytes());
                     NodeKind::Native
                 }
                 Tag::USERDATA => {
-                    let u = p as *mut Userdata;
-                    d.text = self.class((*u).metatable);
-                    self.pointer(Label::Metatable, 0, (*u).metatable);
-                    let v = &raw const (*u).user_values as *const Value;
-                    for n in 0..(*u).num_user_values as usize {
-                        self.value(Label::UserValue, n as u64 + 1, *v.add(n));
-                    }
+                    d.text = self.class((*(p as *mut Userdata)).metatable);
                     NodeKind::Userdata
                 }
                 Tag::PROTO => {
-                    let i = p as *mut ProtoInst;
-                    let proto: &Proto = (*i).proto();
+                    let proto: &Proto = (*(p as *mut ProtoInst)).proto();
                     d.text = self.place(proto);
                     external = proto.heap_bytes() as u64;
-                    extra = self.buffer((*i).k.sub((*i).ic_slots as usize)) + self.buffer((*i).children);
-                    for n in 0..proto.constants.len() {
-                        self.value(Label::Constant, 0, *(*i).k.add(n));
-                    }
-                    if !(*i).children.is_null() {
-                        for n in 0..proto.protos.len() {
-                            self.pointer(Label::Code, 0, *(*i).children.add(n));
-                        }
-                    }
                     NodeKind::Code
                 }
                 Tag::THREAD => {
                     let th = p as *mut Thread;
-                    extra = self.buffer((*th).stack);
-                    d = self.thread(th);
+                    stack = self.stack(th);
+                    if let Some(name) = stack.innermost() {
+                        d.text = self.out.text(name.as_bytes());
+                    }
+                    let fiber = crate::fiber::tag_of_fiber(th);
+                    d.x = (*th).status as u64;
+                    d.y = fiber.map_or(0, |tag| (tag as u32 as u64).saturating_add(1).min(u32::MAX as u64));
                     NodeKind::Thread
                 }
                 Tag::SHARED => {
@@ -121,7 +192,13 @@ impl<W: Write> Walk<'_, W> {
                 }
                 _ => NodeKind::Other,
             };
-            self.out.node(kind, p as u64, own + extra, external, &d);
+            let mut described = Described { walk: self, object: o, fields, stack, number, buffers: 0 };
+            let mut next = graph::visit_edges(o, &mut described);
+            while let Some(at) = next {
+                next = graph::visit_part(o, at, &mut described);
+            }
+            let buffers = described.buffers;
+            self.out.node(kind, p as u64, own + buffers, external, &d);
         }
     }
 
@@ -153,22 +230,6 @@ impl<W: Write> Walk<'_, W> {
         }
     }
 
-    /// Bytes of a table's buffers.
-    unsafe fn table_buffers(&mut self, t: *mut Table) -> u64 {
-        // SAFETY: a live table.
-        unsafe {
-            let mut bytes = self.buffer((*t).nodes);
-            let (slots_inline, array_inline) = (*t).inline_parts();
-            if !slots_inline {
-                bytes += self.buffer((*t).slots);
-            }
-            if !array_inline {
-                bytes += self.buffer((*t).array);
-            }
-            bytes
-        }
-    }
-
     /// The number of a shape, and the texts of its fields.
     fn shape(&mut self, id: u32) -> (u32, *const [u32]) {
         let out = &mut self.out;
@@ -179,75 +240,10 @@ impl<W: Write> Walk<'_, W> {
         });
         (*number, &raw const **fields)
     }
-
-    unsafe fn table(&mut self, t: *mut Table, number: u32) -> Description<'static> {
-        // SAFETY: a live table that does not change; names of its shape are boxed and stay.
-        unsafe {
-            let (weak_keys, weak_values) = self.weakness(t);
-            let (shape, fields) = self.shape((*t).shape);
-            let weak = |this: &mut Self, label, argument, v: Value| match v.obj() {
-                Some(o) if weak_values && !is_strong(v) => this.weak.push((number, label, argument, o)),
-                Some(o) => {
-                    let argument = match argument {
-                        Argument::Number(n) => n,
-                        Argument::Object(o) => this.number(o) as u64,
-                    };
-                    let to = this.number(o);
-                    this.out.edge(label, argument, false, to);
-                }
-                None => {}
-            };
-            for (&field, &v) in (*fields).iter().zip((*t).field_values()) {
-                weak(self, Label::Field, Argument::Number(field as u64), v);
-            }
-            self.pointer(Label::Metatable, 0, (*t).metatable);
-            for (n, &v) in (*t).general_elements().iter().enumerate() {
-                weak(self, Label::Index, Argument::Number(n as u64 + 1), v);
-            }
-            let mut keys = 0;
-            for node in (*t).node_slice() {
-                if !node.is_live() {
-                    continue;
-                }
-                keys += 1;
-                let (key, v) = (node.key(), node.value());
-                let strong_key = !weak_keys || is_strong(key);
-                if !strong_key {
-                    if weak_values && !is_strong(v) {
-                        self.weak_entry(number, key, v);
-                    } else if is_strong(v) || weak_values {
-                        // The value is held whatever becomes of the key.
-                        if let Some(o) = v.obj() {
-                            let to = self.number(o);
-                            self.out.edge(Label::OtherKey, 0, false, to);
-                        }
-                        self.weak_entry(number, key, Value::NIL);
-                    } else {
-                        self.ephemerons.push((number, node as *const Node));
-                    }
-                    continue;
-                }
-                self.value(Label::Key, 0, key);
-                let (label, argument) = key_label(key);
-                weak(self, label, argument, v);
-            }
-            Description { x: shape as u64, y: (*t).extent() as u64, z: keys, ..Description::default() }
-        }
-    }
-
-    /// An entry with a weak key whose value does not depend on it, or is weak too.
-    fn weak_entry(&mut self, table: u32, key: Value, v: Value) {
-        if let Some(o) = key.obj() {
-            self.weak.push((table, Label::Key, Argument::Number(0), o));
-        }
-        if let Some(o) = v.obj() {
-            let (label, argument) = key_label(key);
-            self.weak.push((table, label, argument, o));
-        }
-    }
 }
 
 /// How a value under this key is labelled.
+#[inline]
 fn key_label(key: Value) -> (Label, Argument) {
     match (key.tag(), key.obj()) {
         (Tag::INT, _) => (Label::Index, Argument::Number(key.int_bits() as u64)),

@@ -8,6 +8,7 @@
 use crate::Vm;
 use crate::interp::frame_closure;
 use crate::object::LuaClosure;
+use crate::sys::process;
 use crate::value::{Gc, Value};
 use perilune_trace::attach::{self, Request};
 use perilune_trace::fibers::{FiberState, Line};
@@ -16,36 +17,16 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// Where the domain with this number writes what request `request` asks for.
 pub fn path_for(kind: Request, request: u32, domain: u32) -> PathBuf {
     attach::path_for(std::process::id()).with_extension(format!("{}{domain}", kind.prefix(request)))
 }
 
-/// When the process began, in the kernel's units.
-pub(super) fn process_start() -> u64 {
-    static START: OnceLock<u64> = OnceLock::new();
-    *START.get_or_init(|| {
-        let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-        // The name, in parentheses, may contain anything.
-        let rest = stat.rsplit(')').next().unwrap_or_default();
-        rest.split_whitespace().nth(19).and_then(|n| n.parse().ok()).unwrap_or(0)
-    })
-}
-
 /// For how long the process has existed, in nanoseconds; 0 if the system does not say.
 pub fn age_of_process() -> u64 {
-    // SAFETY: asks for a number.
-    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes to a local variable; the clock exists on Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut now) };
-    let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
-    match process_start() {
-        0 => 0,
-        start => now.saturating_sub(start * (1_000_000_000 / per_second)),
-    }
+    process::age()
 }
 
 static AT_EXIT: Mutex<Option<PathBuf>> = Mutex::new(None);

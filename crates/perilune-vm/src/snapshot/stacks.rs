@@ -6,113 +6,90 @@ use crate::frame::{CALL_GAP, F_VARARG, frame};
 use crate::interp::frame_closure;
 use crate::names;
 use crate::object::Thread;
-use crate::value::{Gc, Tag, Value};
+use crate::value::{Gc, Value};
 use perilune_syntax::Proto;
 use perilune_syntax::error::chunk_id;
 use perilune_trace::heapshot::Label;
-use perilune_trace::heapshot::write::Description;
 use std::io::Write;
 
-impl<W: Write> Walk<'_, W> {
-    pub(super) unsafe fn thread(&mut self, th: *mut Thread) -> Description<'static> {
-        // SAFETY: a live coroutine that does not run, or the one that runs with its frame complete; as `gc.rs` reads it.
-        unsafe {
-            let running = th == self.vm.lua.thread;
-            let (base, mut top) =
-                if running { (self.vm.lua.base, self.vm.lua.top) } else { ((*th).base, (*th).top) };
-            if !(*frame(base)).pc.is_null() && (*base.sub(CALL_GAP)).tag() == Tag::CLOSURE {
-                top = top.max(crate::interp::frame_ceiling(base));
+/// What lies on a stack.
+#[derive(Default)]
+pub(super) struct Stack {
+    /// Innermost first.
+    parts: Vec<Part>,
+}
+
+/// What belongs to an activation.
+struct Part {
+    /// Where it begins: extra arguments, the function, its frame.
+    low: *const Value,
+    base: *const Value,
+    /// What runs there, and where.
+    name: String,
+    is_lua: bool,
+    is_vararg: bool,
+    /// Registers of variables that are in scope.
+    locals: Vec<(usize, String)>,
+}
+
+impl Stack {
+    /// What runs in its innermost Lua function, and where.
+    pub(super) fn innermost(&self) -> Option<&str> {
+        self.parts.iter().find(|p| p.is_lua).map(|p| &*p.name)
+    }
+
+    /// How the value in a slot is labelled, and its text.
+    pub(super) fn slot(&self, at: *const Value) -> (Label, String) {
+        let Some(part) = self.parts.get(self.parts.partition_point(|p| p.low > at)) else {
+            return (Label::Stack, "stack".to_owned());
+        };
+        let name = &part.name;
+        // SAFETY: both are of the same stack.
+        let register = unsafe { at.offset_from(part.base) };
+        match usize::try_from(register) {
+            Ok(n) => match part.locals.iter().rev().find(|(r, _)| *r == n) {
+                Some((_, local)) => (Label::Local, format!("{local} of {name}")),
+                None if part.is_lua => (Label::Stack, format!("temporary of {name}")),
+                None => (Label::Stack, format!("argument of {name}")),
+            },
+            Err(_) if register == -(CALL_GAP as isize) || !part.is_vararg || at == part.low => {
+                (Label::Stack, format!("function {name}"))
             }
-            let stack = (*th).stack;
-            let top = top.min(stack.add((*th).stack_size));
-            let (mut end, mut place) = (top, 0);
-            let activations: Vec<Activation> = self.vm.activations(Gc::from_ptr(th)).collect();
-            for a in activations {
-                let low = self.frame_low(&a);
-                let name = self.activation(&a, low, end);
-                if place == 0 && a.is_lua() {
-                    place = self.out.text(name.as_bytes());
-                }
-                end = low;
-            }
-            let text = self.out.text(b"stack") as u64;
-            let mut at = stack;
-            while at < end {
-                self.value(Label::Stack, text, *at);
-                at = at.add(1);
-            }
-            let mut uv = (*th).open_upvals;
-            let text = self.out.text(b"variable of a closure") as u64;
-            while !uv.is_null() {
-                self.pointer(Label::Stack, text, uv);
-                uv = (*uv).closed.payload() as *mut crate::object::Upval;
-            }
-            let text = self.out.text(b"hook") as u64;
-            self.value(Label::Other, text, (*th).hook);
-            let text = self.out.text(b"error") as u64;
-            self.value(Label::Other, text, (*th).failure.unwrap_or(Value::NIL));
-            self.pointer(Label::Resumer, 0, (*th).resumer);
-            let (top, error, tag) = crate::fiber::held_by_fiber(th);
-            self.pointer(Label::Resumer, 0, top);
-            self.value(Label::Other, text, error);
-            let mut ranges = Vec::new();
-            crate::segment::scan_suspended(th, &mut |lo, hi| ranges.push((lo, hi)));
-            for (lo, hi) in ranges {
-                for at in (lo & !7..hi).step_by(8) {
-                    if let Some(found) = self.word(perilune_heap::stack_word(at)) {
-                        let to = self.number(found);
-                        self.out.edge(Label::NativeStack, 0, false, to);
-                    }
-                }
-            }
-            let fiber = tag.map_or(0, |tag| (tag as u32 as u64).saturating_add(1).min(u32::MAX as u64));
-            Description { text: place, x: (*th).status as u64, y: fiber, ..Description::default() }
+            Err(_) => (Label::Stack, format!("extra argument of {name}")),
         }
     }
+}
 
-    /// Where what belongs to an activation begins: extra arguments, the function, its frame.
-    unsafe fn frame_low(&self, a: &Activation) -> *mut Value {
-        // SAFETY: a live frame.
-        unsafe { a.base.sub(CALL_GAP + (*frame(a.base)).shift_or_zero()) }
-    }
-
-    /// Writes what an activation holds from `low` to `end`; returns what it is called.
-    unsafe fn activation(&mut self, a: &Activation, low: *mut Value, end: *mut Value) -> String {
-        // SAFETY: a live frame and what belongs to it.
+impl<W: Write> Walk<'_, W> {
+    /// What lies on the stack of a coroutine.
+    ///
+    /// # Safety
+    /// It is live and does not run, or runs and its frame is complete.
+    pub(super) unsafe fn stack(&mut self, th: *mut Thread) -> Stack {
+        // SAFETY: the caller's promise; activations are live frames and what belongs to them.
         unsafe {
-            let name = self.activation_name(a);
-            let mut names: Vec<(usize, &[u8])> = Vec::new();
-            if a.is_lua() {
-                let proto: &Proto = &*(*(*frame_closure(a.base)).proto).proto;
-                let pc = names::current_pc(a.base) as u32;
-                let active = proto.locals.iter().filter(|l| l.start_pc <= pc && pc < l.end_pc);
-                names.extend(active.map(|l| (l.register as usize, &*l.name)));
-            }
-            let vararg = (*frame(a.base)).flags & F_VARARG != 0;
-            let mut at = low;
-            while at < end {
-                let v = *at;
-                if v.obj().is_some() {
-                    let register = at.offset_from(a.base);
-                    let (label, text) = match usize::try_from(register) {
-                        Ok(n) => match names.iter().rev().find(|(r, _)| *r == n) {
-                            Some((_, local)) => {
-                                (Label::Local, format!("{} of {name}", String::from_utf8_lossy(local)))
-                            }
-                            None if a.is_lua() => (Label::Stack, format!("temporary of {name}")),
-                            None => (Label::Stack, format!("argument of {name}")),
-                        },
-                        Err(_) if register == -(CALL_GAP as isize) || !vararg || at == low => {
-                            (Label::Stack, format!("function {name}"))
-                        }
-                        Err(_) => (Label::Stack, format!("extra argument of {name}")),
-                    };
-                    let text = self.out.text(text.as_bytes());
-                    self.value(label, text as u64, v);
+            let activations: Vec<Activation> = self.vm.activations(Gc::from_ptr(th)).collect();
+            let parts = activations.iter().map(|a| {
+                let record = frame(a.base);
+                let mut locals = Vec::new();
+                if a.is_lua() {
+                    let proto: &Proto = &*(*(*frame_closure(a.base)).proto).proto;
+                    let pc = names::current_pc(a.base) as u32;
+                    let active = proto.locals.iter().filter(|l| l.start_pc <= pc && pc < l.end_pc);
+                    let named =
+                        active.map(|l| (l.register as usize, String::from_utf8_lossy(&l.name).into_owned()));
+                    locals.extend(named);
                 }
-                at = at.add(1);
-            }
-            name
+                Part {
+                    low: a.base.sub(CALL_GAP + (*record).shift_or_zero()),
+                    base: a.base,
+                    name: self.activation_name(a),
+                    is_lua: a.is_lua(),
+                    is_vararg: (*record).flags & F_VARARG != 0,
+                    locals,
+                }
+            });
+            Stack { parts: parts.collect() }
         }
     }
 

@@ -91,7 +91,7 @@ impl Table {
     }
 
     /// Keys in the hash part that have a value.
-    pub(super) fn live_nodes(&self) -> usize {
+    pub(crate) fn live_nodes(&self) -> usize {
         self.node_slice().iter().filter(|n| n.is_live()).count()
     }
 

@@ -2,6 +2,7 @@
 //! and a collector's client that knows as much.
 
 use crate::Vm;
+use crate::edge::Edge;
 use crate::object::Table;
 use crate::shape::ShapeTable;
 use crate::string::StringTable;
@@ -68,7 +69,7 @@ impl Client for TestClient<'_> {
     unsafe fn trace_part(&mut self, obj: Obj, at: usize, m: &mut Marker<'_>) {
         let Some(t) = Self::table(obj) else { return };
         // SAFETY: the heap's promise is the same.
-        if let Some(next) = unsafe { t.trace_portion(at, &mut |o| _ = m.mark(o)) } {
+        if let Some(next) = unsafe { t.visit_portion(at, &mut |_: Edge, o| _ = m.mark(o)) } {
             // SAFETY: an object of the test's heap that no collection has freed yet.
             unsafe { m.trace_later(obj, next) };
         }
@@ -77,7 +78,7 @@ impl Client for TestClient<'_> {
     unsafe fn trace_range(&mut self, owner: Obj, lo: usize, hi: usize, m: &mut Marker<'_>) {
         let Some(t) = Self::table(owner) else { return };
         // SAFETY: the heap's promise is the same.
-        unsafe { t.trace_range(lo, hi, &mut |o| _ = m.mark(o)) }
+        unsafe { t.visit_range((lo, hi), &mut |_: Edge, o| _ = m.mark(o)) }
     }
 
     fn roots(&mut self, m: &mut Marker<'_>, cycle: Cycle) {

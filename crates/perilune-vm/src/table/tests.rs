@@ -4,9 +4,11 @@ use super::testing::{Collect, bare_vm, collect};
 use super::trace::Weak;
 use super::{TABLE_INT_NODES, TABLE_REF_NODES, edit_raw};
 use crate::Vm;
+use crate::edge::Edge;
 use crate::object::{ArrayKind, TABLE_IS_PROTO, Table};
 use crate::shape;
 use crate::value::{Gc, Tag, Value};
+use perilune_heap::Obj;
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 
@@ -622,7 +624,7 @@ fn tracing_reports_parts_keys_and_values() {
     expected.insert(meta.obj());
     let mut seen = Vec::new();
     // SAFETY: the table is alive.
-    unsafe { t.trace(&mut |o| seen.push(o)) };
+    unsafe { t.visit(&mut |_: Edge, o| seen.push(o)) };
     // SAFETY: all objects here are alive.
     let (buffers, others): (Vec<_>, Vec<_>) =
         seen.into_iter().partition(|o| unsafe { o.as_ref() }.kind == Tag::BUFFER.0);
@@ -654,7 +656,7 @@ fn weak_tables() {
         let (mut marked_dead, mut marked_text) = (0, 0);
         // SAFETY: the table is alive.
         unsafe {
-            t.trace_weak(weak, super::trace::WHOLE, &mut |o| {
+            t.visit_weak(weak, super::trace::WHOLE, &mut |_: Edge, o: Obj| {
                 marked_dead += (o == dead.obj()) as u32;
                 marked_text += (o == text.obj()) as u32;
             })

@@ -1,27 +1,19 @@
-//! What the collector needs from tables: tracing, and clearing of weak entries.
+//! What tables refer to, whole, in portions and in ranges; and the clearing of weak entries.
 //!
 //! Dead keys are not reported: nothing looks behind them (`table/nodes.rs`). Names of shape fields are roots of the domain
 //! (`shape.rs`), so slots are traced for their values only. Strings count as values rather than objects in weak tables
 //! (manual 2.5.4): they are reported as strong and never cleared.
 
-use super::BUFFER_DATA;
+use crate::edge::{Edge, EdgeVisitor};
 use crate::object::{ArrayKind, Node, Table};
 use crate::shape;
 use crate::value::{Tag, Value};
-use perilune_heap::Obj;
 
 /// Which references of a table are weak (`__mode`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Weak {
     pub keys: bool,
     pub values: bool,
-}
-
-#[inline(always)]
-fn mark_value(v: Value, mark: &mut impl FnMut(Obj)) {
-    if let Some(o) = v.obj() {
-        mark(o);
-    }
 }
 
 /// Whether a weak reference to `v` is treated as strong.
@@ -39,20 +31,16 @@ const PORTION: usize = 256;
 /// Bit of portions of the hash part.
 const NODE_PORTION: usize = 1 << 63;
 
-fn trace_nodes(nodes: &[Node], mark: &mut impl FnMut(Obj)) {
+fn visit_nodes(nodes: &[Node], visitor: &mut impl EdgeVisitor) {
     for n in nodes {
         if n.is_live() {
-            mark_value(n.key(), mark);
-            mark_value(n.value(), mark);
+            visitor.value(Edge::Key, n.key());
+            visitor.value(Edge::Entry(n.key()), n.value());
         }
     }
 }
 
-/// The items of `all` that lie, if only in part, at addresses in `lo..hi`.
-fn overlap<T>(all: &[T], lo: usize, hi: usize) -> &[T] {
-    all.get(overlap_indices(all, (lo, hi))).unwrap_or(&[])
-}
-
+/// Indices of the items of `all` that lie, if only in part, at addresses in `lo..hi`.
 fn overlap_indices<T>(all: &[T], (lo, hi): Range) -> std::ops::Range<usize> {
     let start = all.as_ptr() as usize;
     let from = (lo.saturating_sub(start) / size_of::<T>()).min(all.len());
@@ -79,25 +67,39 @@ impl Table {
         unsafe { std::slice::from_raw_parts(self.slots, count) }
     }
 
-    /// Whether slots and array lie within the table's own object.
-    pub(crate) fn inline_parts(&self) -> (bool, bool) {
-        (self.slots_are_inline(), self.array_is_inline())
+    /// Reports the metatable and the table's own buffers.
+    fn visit_parts(&self, visitor: &mut impl EdgeVisitor) {
+        // What else a table refers to lies in these parts. A new field has to be named here.
+        let Table {
+            header: _,
+            shape: _,
+            absent: _,
+            kind: _,
+            log2_nodes: _,
+            slot_cap: _,
+            metatable,
+            slots,
+            array,
+            array_len: _,
+            array_cap: _,
+            nodes,
+            last_free: _,
+            inline_slots: _,
+            inline_array: _,
+        } = *self;
+        visitor.pointer(Edge::Metatable, metatable);
+        if !self.slots_are_inline() {
+            visitor.buffer(slots);
+        }
+        if !self.array_is_inline() {
+            visitor.buffer(array);
+        }
+        visitor.buffer(nodes);
     }
 
-    /// Reports the metatable and the table's own buffers.
-    fn trace_parts(&self, mark: &mut impl FnMut(Obj)) {
-        Obj::new(self.metatable.cast()).map(&mut *mark);
-        let buffers = [
-            (self.slots.cast::<u8>(), self.slots_are_inline()),
-            (self.array, self.array_is_inline()),
-            (self.nodes.cast(), false),
-        ];
-        for (data, inline) in buffers {
-            if !data.is_null() && !inline {
-                // SAFETY: the data of a buffer starts that far behind its header.
-                Obj::new(unsafe { data.sub(BUFFER_DATA) }.cast()).map(&mut *mark);
-            }
-        }
+    #[inline(always)]
+    fn visit_fields(&self, visitor: &mut impl EdgeVisitor) {
+        self.field_values().iter().enumerate().for_each(|(n, &v)| visitor.value(Edge::Field(n), v));
     }
 
     /// Reports everything that a table without weak references refers to, in one go.
@@ -105,31 +107,32 @@ impl Table {
     /// # Safety
     /// The table is initialised and nothing writes to it meanwhile.
     #[cfg(test)]
-    pub(crate) unsafe fn trace(&self, mark: &mut impl FnMut(Obj)) {
+    pub(crate) unsafe fn visit(&self, visitor: &mut impl EdgeVisitor) {
         let mut at = Some(0);
         while let Some(from) = at {
             // SAFETY: the caller's promise.
-            at = unsafe { self.trace_portion(from, mark) };
+            at = unsafe { self.visit_portion(from, visitor) };
         }
     }
 
     /// Reports all that the table refers to, if it consists of fields and inline elements alone; else nothing, and false.
     ///
     /// # Safety
-    /// As [`Table::trace`].
+    /// As [`Table::visit`].
     #[inline(always)]
-    pub(crate) unsafe fn trace_record(&self, mark: &mut impl FnMut(Obj)) -> bool {
+    pub(crate) unsafe fn visit_record(&self, visitor: &mut impl EdgeVisitor) -> bool {
         if !self.nodes.is_null()
             || !(self.array.is_null() || self.array_is_inline())
             || !(self.slots.is_null() || self.slots_are_inline())
         {
             return false;
         }
-        Obj::new(self.metatable.cast()).map(&mut *mark);
+        visitor.pointer(Edge::Metatable, self.metatable);
         if !self.slots.is_null() {
-            self.field_values().iter().for_each(|&v| mark_value(v, mark));
+            self.visit_fields(visitor);
         }
-        self.general_elements().iter().for_each(|&v| mark_value(v, mark));
+        let elements = self.general_elements();
+        elements.iter().enumerate().for_each(|(n, &v)| visitor.value(Edge::Element(n + 1), v));
         true
     }
 
@@ -138,21 +141,27 @@ impl Table {
     ///
     /// # Safety
     /// The table is initialised and nothing writes to it meanwhile.
-    pub(crate) unsafe fn trace_portion(&self, portion: usize, mark: &mut impl FnMut(Obj)) -> Option<usize> {
+    pub(crate) unsafe fn visit_portion(
+        &self,
+        portion: usize,
+        visitor: &mut impl EdgeVisitor,
+    ) -> Option<usize> {
         let (in_nodes, from) = (portion & NODE_PORTION != 0, portion & !NODE_PORTION);
         if in_nodes {
             let nodes = self.ref_nodes();
             let end = nodes.len().min(from + PORTION);
-            trace_nodes(nodes.get(from..end).unwrap_or(&[]), mark);
+            visit_nodes(nodes.get(from..end).unwrap_or(&[]), visitor);
             return (end < nodes.len()).then_some(NODE_PORTION | end);
         }
         if from == 0 {
-            self.trace_parts(mark);
-            self.field_values().iter().for_each(|&v| mark_value(v, mark));
+            self.visit_parts(visitor);
+            self.visit_fields(visitor);
         }
         let elements = self.general_elements();
         let end = elements.len().min(from + PORTION);
-        elements.get(from..end).unwrap_or(&[]).iter().for_each(|&v| mark_value(v, mark));
+        for (n, &v) in elements.get(from..end).unwrap_or(&[]).iter().enumerate() {
+            visitor.value(Edge::Element(from + n + 1), v);
+        }
         if end < elements.len() {
             return Some(end);
         }
@@ -160,49 +169,60 @@ impl Table {
         if nodes.len() > PORTION {
             return Some(NODE_PORTION);
         }
-        trace_nodes(nodes, mark);
+        visit_nodes(nodes, visitor);
         None
     }
 
-    /// Reports what the array or hash part keeps at addresses in `lo..hi`, which are not looked at unless they lie in one of the buffers that
+    /// Reports what the array or hash part keeps at addresses in `range`, which are not looked at unless they lie in one of the buffers that
     /// the table has now. What straddles a border is reported. For tables without weak references.
     ///
     /// # Safety
-    /// As [`Table::trace_portion`].
-    pub(crate) unsafe fn trace_range(&self, lo: usize, hi: usize, mark: &mut impl FnMut(Obj)) {
-        overlap(self.general_elements(), lo, hi).iter().for_each(|&v| mark_value(v, mark));
-        overlap(self.field_values(), lo, hi).iter().for_each(|&v| mark_value(v, mark));
-        trace_nodes(overlap(self.ref_nodes(), lo, hi), mark);
+    /// As [`Table::visit_portion`].
+    pub(crate) unsafe fn visit_range(&self, range: Range, visitor: &mut impl EdgeVisitor) {
+        let elements = self.general_elements();
+        overlap_indices(elements, range).for_each(|n| visitor.value(Edge::Element(n + 1), elements[n]));
+        let fields = self.field_values();
+        overlap_indices(fields, range).for_each(|n| visitor.value(Edge::Field(n), fields[n]));
+        let nodes = self.ref_nodes();
+        visit_nodes(nodes.get(overlap_indices(nodes, range)).unwrap_or(&[]), visitor);
     }
 
-    /// Reports the strong references that a table with weak ones keeps in `range`. A value whose key is a weak object is not reported, whatever it is: see
-    /// [`Table::ephemerons`].
+    /// Reports what a table with weak references keeps in `range`, strongly or weakly.
     ///
     /// # Safety
-    /// As [`Table::trace_portion`].
-    pub(crate) unsafe fn trace_weak(&self, weak: Weak, range: Range, mark: &mut impl FnMut(Obj)) {
-        let (lo, hi) = range;
+    /// As [`Table::visit_portion`].
+    pub(crate) unsafe fn visit_weak(&self, weak: Weak, range: Range, visitor: &mut impl EdgeVisitor) {
         if range == WHOLE {
-            self.trace_parts(mark);
+            self.visit_parts(visitor);
         }
-        let (elements, fields) =
-            (overlap(self.general_elements(), lo, hi), overlap(self.field_values(), lo, hi));
-        for &v in elements.iter().chain(fields) {
-            if !weak.values || is_strong(v) {
-                mark_value(v, mark);
+        fn report(edge: Edge, v: Value, strong: bool, visitor: &mut impl EdgeVisitor) {
+            match v.obj() {
+                Some(to) if strong => visitor.edge(edge, to),
+                Some(to) => visitor.weak(edge, to),
+                None => {}
             }
         }
-        for n in overlap(self.ref_nodes(), lo, hi) {
-            if n.is_live() {
-                let (key, v) = (n.key(), n.value());
-                let strong_key = !weak.keys || is_strong(key);
-                if strong_key {
-                    mark_value(key, mark);
-                }
-                if is_strong(v) || (strong_key && !weak.values) {
-                    mark_value(v, mark);
-                }
+        let elements = self.general_elements();
+        for n in overlap_indices(elements, range) {
+            report(Edge::Element(n + 1), elements[n], !weak.values || is_strong(elements[n]), visitor);
+        }
+        let fields = self.field_values();
+        for n in overlap_indices(fields, range) {
+            report(Edge::Field(n), fields[n], !weak.values || is_strong(fields[n]), visitor);
+        }
+        let nodes = self.ref_nodes();
+        for n in nodes.get(overlap_indices(nodes, range)).unwrap_or(&[]).iter().filter(|n| n.is_live()) {
+            let (key, v) = (n.key(), n.value());
+            let strong_key = !weak.keys || is_strong(key);
+            if is_strong(v) {
+                visitor.value(if strong_key { Edge::Entry(key) } else { Edge::UnderWeakKey }, v);
+            } else if strong_key || weak.values {
+                report(Edge::Entry(key), v, !weak.values, visitor);
+            } else {
+                visitor.ephemeron(n);
+                continue;
             }
+            report(Edge::Key, key, strong_key, visitor);
         }
     }
 

@@ -7,7 +7,8 @@
 use crate::layout::CHUNK;
 use crate::space;
 use rustix::mm::{
-    Advice, MapFlags, MremapFlags, ProtFlags, madvise, mmap_anonymous, mremap, mremap_fixed, munmap,
+    Advice, MapFlags, MprotectFlags, MremapFlags, ProtFlags, madvise, mmap_anonymous, mprotect, mremap,
+    mremap_fixed, munmap,
 };
 
 /// Maps `bytes` (a multiple of 4096), aligned to [`CHUNK`] and filled with zeros. `None` if the system refuses.
@@ -17,7 +18,7 @@ pub fn map(bytes: usize, huge_pages: bool) -> Option<usize> {
         unmap(base, bytes);
         base = reserve_aligned(bytes)?;
     }
-    advise(base, bytes, if huge_pages { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage });
+    choose_pages(base, bytes, huge_pages);
     Some(base)
 }
 
@@ -27,7 +28,10 @@ fn reserve(len: usize) -> Option<usize> {
 
 /// Whether the system gives so many bytes just now.
 pub fn would_map(len: usize) -> bool {
-    reserve_all(len).inspect(|&at| unmap(at, len)).is_some()
+    reserve_all(len).is_some_and(|at| {
+        unmap(at, len);
+        true
+    })
 }
 
 /// As [`reserve`], even if nothing is left for others.
@@ -98,10 +102,56 @@ pub fn discard(at: usize, bytes: usize) {
     advise(at, bytes, Advice::LinuxDontNeed);
 }
 
-/// Unmaps a range that no object, list or table refers to any more.
-pub fn unmap(at: usize, bytes: usize) {
-    // SAFETY: the caller has dropped every reference into the range, which was mapped by `map`.
-    let _ = unsafe { munmap(at as *mut _, bytes) };
+/// Unmaps a range that no object, list or table refers to any more. False: the system refuses, and it stays mapped.
+pub fn unmap(at: usize, bytes: usize) -> bool {
+    // SAFETY: the caller has dropped every reference into the range, which was mapped by `map` or `map_at`.
+    unsafe { munmap(at as *mut _, bytes) }.is_ok()
+}
+
+/// Whether a mapping is to have huge pages or not, from its first touch on.
+pub fn choose_pages(at: usize, bytes: usize, huge: bool) {
+    advise(at, bytes, if huge { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage });
+}
+
+/// Lets the processor refuse stores into a range of a mapping, or allow them again.
+pub fn protect(at: usize, size: usize, frozen: bool) {
+    let flags = if frozen { MprotectFlags::READ } else { MprotectFlags::READ | MprotectFlags::WRITE };
+    // SAFETY: pages of ours, which nobody writes to while they are frozen.
+    let done = unsafe { mprotect(at as *mut _, size, flags) };
+    assert!(done.is_ok(), "mprotect: {done:?}");
+}
+
+/// What came of [`map_at`].
+pub enum Place {
+    Mapped,
+    /// Something else is there.
+    Occupied,
+    /// The system has no memory, or none for us.
+    Refused,
+}
+
+/// Maps a range at this address, unless something is there.
+pub fn map_at(at: usize, bytes: usize) -> Place {
+    // SAFETY: the system refuses to put the mapping where one is already.
+    let result = unsafe {
+        mmap_anonymous(
+            at as *mut _,
+            bytes,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE,
+        )
+    };
+    match result {
+        Ok(p) if p as usize == at => Place::Mapped,
+        Ok(p) => {
+            // A kernel that does not know the flag takes the address as a wish.
+            // SAFETY: just mapped and of no use.
+            let _ = unsafe { munmap(p, bytes) };
+            Place::Occupied
+        }
+        Err(rustix::io::Errno::EXIST) => Place::Occupied,
+        Err(_) => Place::Refused,
+    }
 }
 
 #[cfg(test)]

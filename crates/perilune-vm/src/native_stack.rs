@@ -2,22 +2,22 @@
 //!
 //! Lua frames of a coroutine need no native stack: whoever resumes it runs them on its own (`coroutine.rs`). A native function that may call Lua
 //! (`sort` with a comparator, `gsub` with a function, `require`, ...) is different: if the Lua code below it yields, the native's frame has to stay somewhere.
-//! So inside a coroutine such a native runs on a *segment*: a native stack from a pool, given back when the native
-//! returns. 200,000 parked coroutines hold 200,000 value stacks, and segments only for those parked inside a native.
+//! So inside a coroutine such a native runs on a *native stack* of the coroutine's own, from a pool, given back when the native
+//! returns. 200,000 parked coroutines hold 200,000 value stacks, and native stacks only for those parked inside a native.
 //!
 //! ```text
-//! main stack:     execute E1 ... resumes co inline ... co calls gsub --> run_segment ---------+
-//! co's segment:                                       gsub -> execute E2 -> callback yields --+ suspend: E1 goes on with the resumer
+//! thread's stack:    execute E1 ... resumes co inline ... co calls gsub --> resume_native_stack -+
+//! co's native stack:                                       gsub -> execute E2 -> callback yields -+ suspend: E1 goes on with the resumer
 //! ```
-//! While a coroutine owns a segment, everything it runs runs there; a later resume, from whatever native stack, switches to it. E2 returns
-//! to gsub, gsub returns, and the segment is finished: its outcome is handled by the `execute` that resumed it last.
+//! While a coroutine owns a native stack, everything it runs runs there; a later resume, from whatever native stack, switches to it. E2 returns
+//! to gsub, gsub returns, and the native stack is finished: its outcome is handled by the `execute` that resumed it last.
 //!
 //! # What the collector sees
 //! The running native stack from the stack pointer up; every native stack that waits for the running one, from where it
-//! switched (`chain`); every suspended segment of a reachable coroutine, from where it suspended.
+//! switched (`chain`); every suspended native stack of a reachable coroutine, from where it suspended.
 //!
 //! # Discarding
-//! A suspended segment is never just dropped: Rust frames on it may own memory. It is resumed while the state says
+//! A suspended native stack is never just dropped: Rust frames on it may own memory. It is resumed while the state says
 //! [`Signal::Discard`](crate::native::Signal), and everything on it returns that, whatever it does ([`Vm::call_native`]); no Lua frame is entered on the way.
 //!
 //! Rejected: a native stack per coroutine from the start (4 KiB resident each against 1 KiB for the whole coroutine, and a switch through memory for every
@@ -32,16 +32,17 @@ use crate::error::ErrorState;
 use crate::interp::{Flow, Step};
 use crate::native::{Native, Thrown};
 use crate::object::{Status, Thread};
+use crate::sys::stack::{self, spill_registers};
 use corosensei::stack::{Stack, StackPointer};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::num::NonZeroUsize;
 use std::ptr::null_mut;
 
-/// Bytes of address space of a segment. Pages are touched as they are needed.
-const SEGMENT_SIZE: usize = 512 << 10;
-/// Segments reserved in one piece.
+/// Bytes of address space of a native stack. Pages are touched as they are needed.
+const NATIVE_STACK_SIZE: usize = 512 << 10;
+/// Native stacks reserved in one piece.
 const SLAB: usize = 32;
-/// Free segments that keep their pages.
+/// Free native stacks that keep their pages.
 const WARM: usize = 64;
 /// No nested call starts with less native stack than this left.
 pub(crate) const NATIVE_RESERVE: usize = 192 << 10;
@@ -54,7 +55,7 @@ struct Memory {
 // SAFETY: `low` is the start of SEGMENT_SIZE mapped bytes, page-aligned, used by one coroutine at a time.
 unsafe impl Stack for Memory {
     fn base(&self) -> StackPointer {
-        NonZeroUsize::new(self.low + SEGMENT_SIZE).unwrap_or(NonZeroUsize::MIN)
+        NonZeroUsize::new(self.low + NATIVE_STACK_SIZE).unwrap_or(NonZeroUsize::MIN)
     }
     fn limit(&self) -> StackPointer {
         NonZeroUsize::new(self.low).unwrap_or(NonZeroUsize::MIN)
@@ -62,7 +63,7 @@ unsafe impl Stack for Memory {
 }
 
 /// A native stack on which a native call of a coroutine runs.
-pub struct Segment {
+pub struct NativeStack {
     run: Option<Coroutine<(), (), Flow, Memory>>,
     yielder: *const Yielder<(), ()>,
     /// Lowest address in use while suspended; 0 while it runs.
@@ -83,14 +84,14 @@ pub(crate) struct NativeStacks {
     slabs: Vec<usize>,
     /// What is known of those that the running thread is on.
     pub running: Running,
-    /// The coroutine whose segment has just handed on [`Step::Park`]; null: the native parked on the pump's own stack.
+    /// The coroutine whose native stack has just handed on [`Step::Park`]; null: the native parked on the pump's own stack.
     pub parked: *mut Thread,
 }
 
 impl NativeStacks {
     /// Reports the native stacks in use: the running one, and those that wait for it.
     pub fn scan(&self, range: &mut dyn FnMut(usize, usize)) {
-        let low = if self.running.scan_from != 0 { self.running.scan_from } else { stack_pointer() };
+        let low = if self.running.scan_from != 0 { self.running.scan_from } else { stack::pointer() };
         range(low, self.running.end);
         for n in 0..self.running.chain.len() {
             let (low, end) = self.running.chain[n];
@@ -110,7 +111,7 @@ pub(crate) struct Running {
     pub scan_from: usize,
     /// A nested call may not start below this address.
     pub limit: usize,
-    /// The coroutine whose segment is the running stack; null: it is the OS thread's own.
+    /// The coroutine whose native stack is the running stack; null: it is the OS thread's own.
     pub current: *mut Thread,
 }
 
@@ -124,7 +125,7 @@ impl Running {
     /// The native stacks, each from where it is in use to its end: those that wait, and the running one.
     pub fn in_use(&self) -> Vec<(usize, usize)> {
         // At rest there is no running stack.
-        let running = (self.end != usize::MAX).then(|| (stack_pointer(), self.end));
+        let running = (self.end != usize::MAX).then(|| (stack::pointer(), self.end));
         self.chain.iter().copied().chain(running).collect()
     }
 
@@ -149,33 +150,18 @@ impl NativeStacks {
         if let Some(low) = self.free.pop() {
             return Some(low);
         }
-        // SAFETY: a fresh anonymous mapping.
-        let slab = unsafe {
-            libc::mmap(
-                null_mut(),
-                SEGMENT_SIZE * SLAB,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
-        };
-        if slab == libc::MAP_FAILED {
-            return None;
-        }
-        // SAFETY: the mapping just made; small pages, because most segments touch one or two.
-        unsafe { libc::madvise(slab, SEGMENT_SIZE * SLAB, libc::MADV_NOHUGEPAGE) };
-        self.slabs.push(slab as usize);
+        let slab = stack::map(NATIVE_STACK_SIZE * SLAB)?;
+        self.slabs.push(slab);
         for n in (0..SLAB).rev() {
-            self.free.push(slab as usize + n * SEGMENT_SIZE);
+            self.free.push(slab + n * NATIVE_STACK_SIZE);
         }
         self.free.pop()
     }
 
     fn give_back(&mut self, low: usize) {
         if self.free.len() >= WARM {
-            // SAFETY: nothing lives on a free segment.
-            unsafe { libc::madvise(low as *mut _, SEGMENT_SIZE, libc::MADV_DONTNEED) };
+            // SAFETY: nothing lives on a free native stack.
+            unsafe { stack::release(low, NATIVE_STACK_SIZE) };
         }
         self.free.push(low);
     }
@@ -185,37 +171,9 @@ impl Drop for NativeStacks {
     fn drop(&mut self) {
         for &slab in &self.slabs {
             // SAFETY: mapped by `take`; no coroutine lives on it any more.
-            unsafe { libc::munmap(slab as *mut _, SEGMENT_SIZE * SLAB) };
+            unsafe { stack::unmap(slab, NATIVE_STACK_SIZE * SLAB) };
         }
     }
-}
-
-/// Calls `f` with all callee-saved registers spilled to the stack, where the conservative scan sees them, and the address from which a scan does so.
-#[inline(never)]
-pub(crate) fn spill_registers<R>(vm: *mut Vm, f: impl FnOnce(*mut Vm, usize) -> R) -> R {
-    let mut saved = [0usize; 6];
-    // SAFETY: stores registers to a local array.
-    unsafe {
-        std::arch::asm!(
-            "mov [{0}], rbx", "mov [{0} + 8], rbp", "mov [{0} + 16], r12",
-            "mov [{0} + 24], r13", "mov [{0} + 32], r14", "mov [{0} + 40], r15",
-            in(reg) saved.as_mut_ptr(),
-        );
-    }
-    std::hint::black_box(&mut saved);
-    let result = f(vm, saved.as_ptr() as usize);
-    std::hint::black_box(&mut saved);
-    result
-}
-
-/// An address in the caller's frame, or a little below everything it has spilled.
-#[inline(always)]
-/// The native stack pointer.
-fn stack_pointer() -> usize {
-    let sp: usize;
-    // SAFETY: reads a register.
-    unsafe { std::arch::asm!("mov {}, rsp", out(reg) sp, options(nomem, nostack, preserves_flags)) };
-    sp
 }
 
 impl Vm {
@@ -223,52 +181,52 @@ impl Vm {
     pub(crate) fn in_native_callback(&self) -> bool {
         // SAFETY: there is always a running coroutine.
         unsafe {
-            let segment = (*self.lua.thread).segment;
-            !segment.is_null() && (*segment).native.is_some_and(|n| n.name != "dofile")
+            let native_stack = (*self.lua.thread).native_stack;
+            !native_stack.is_null() && (*native_stack).native.is_some_and(|n| n.name != "dofile")
         }
     }
 
-    /// Must a native that may call Lua run on a segment? Yes in a coroutine that could yield and has none yet.
+    /// Must a native that may call Lua run on a native stack? Yes in a coroutine that could yield and has none yet.
     #[inline]
-    pub(crate) fn needs_segment(&self) -> bool {
+    pub(crate) fn needs_native_stack(&self) -> bool {
         // SAFETY: there is always a running coroutine.
         self.lua.thread != self.lua.roots.main_thread
             && self.lua.no_yield == 0
-            && unsafe { (*self.lua.thread).segment.is_null() }
+            && unsafe { (*self.lua.thread).native_stack.is_null() }
     }
 
     /// Is there too little native stack left for a nested call?
     #[inline]
     pub(crate) fn native_stack_low(&self) -> bool {
-        stack_pointer() < self.lua.stacks.running.limit
+        stack::pointer() < self.lua.stacks.running.limit
     }
 
     /// Whether half of the native stack that may be used is.
     pub(crate) fn native_stack_half_used(&self) -> bool {
         let running = &self.lua.stacks.running;
-        stack_pointer() < running.limit + running.end.saturating_sub(running.limit) / 2
+        stack::pointer() < running.limit + running.end.saturating_sub(running.limit) / 2
     }
 
-    /// Runs the native whose frame is at `base` on a segment of the running coroutine's own.
-    pub(crate) unsafe fn on_segment(&mut self, native: &'static Native) -> Flow {
+    /// Runs the native whose frame is at `base` on a native stack of the running coroutine's own.
+    pub(crate) unsafe fn on_native_stack(&mut self, native: &'static Native) -> Flow {
         // SAFETY: as the caller's promise.
-        unsafe { self.run_on_segment(Some(native), move |vm| vm.run_native(native)) }
+        unsafe { self.run_on_native_stack(Some(native), move |vm| vm.run_native(native)) }
     }
 
-    /// Runs `f`, which may close variables and so call Lua, where a yield can suspend it: on a segment if the running coroutine needs one.
-    pub(crate) unsafe fn closing_on_segment(&mut self, f: impl FnOnce(&mut Vm) -> Flow) -> Flow {
+    /// Runs `f`, which may close variables and so call Lua, where a yield can suspend it: on a native stack if the running coroutine needs one.
+    pub(crate) unsafe fn closing_on_native_stack(&mut self, f: impl FnOnce(&mut Vm) -> Flow) -> Flow {
         // SAFETY: the running coroutine.
         unsafe {
-            if (*self.lua.thread).tbc != 0 && self.needs_segment() {
-                self.run_on_segment(None, f)
+            if (*self.lua.thread).tbc != 0 && self.needs_native_stack() {
+                self.run_on_native_stack(None, f)
             } else {
                 f(self)
             }
         }
     }
 
-    /// Runs `f` on a segment of the running coroutine's own.
-    unsafe fn run_on_segment(
+    /// Runs `f` on a native stack of the running coroutine's own.
+    unsafe fn run_on_native_stack(
         &mut self,
         native: Option<&'static Native>,
         f: impl FnOnce(&mut Vm) -> Flow,
@@ -278,7 +236,7 @@ impl Vm {
         };
         let th = self.lua.thread;
         let vm: *mut Vm = self;
-        let segment = Box::into_raw(Box::new(Segment {
+        let native_stack = Box::into_raw(Box::new(NativeStack {
             run: None,
             yielder: std::ptr::null(),
             suspended_at: 0,
@@ -288,29 +246,29 @@ impl Vm {
             hand_off: None,
             told: Told::new(),
         }));
-        // SAFETY: the closure runs on the segment while `vm` and `segment` live: the segment is freed only after it has finished.
+        // SAFETY: the closure runs on the native stack while `vm` and `native_stack` live: it is freed only after the call has finished.
         unsafe {
-            (*segment).run = Some(Coroutine::with_stack_unchecked(
+            (*native_stack).run = Some(Coroutine::with_stack_unchecked(
                 Memory { low },
                 move |yielder: &Yielder<(), ()>, ()| {
-                    (*segment).yielder = yielder;
+                    (*native_stack).yielder = yielder;
                     let flow = f(&mut *vm);
-                    (*segment).told.leave();
+                    (*native_stack).told.leave();
                     flow
                 },
             ));
-            (*th).segment = segment;
-            self.lua.gc.segments.push(th);
-            self.run_segment(th)
+            (*th).native_stack = native_stack;
+            self.lua.gc.native_stacks.push(th);
+            self.resume_native_stack(th)
         }
     }
 
-    /// Switches to the segment of `th`, the running coroutine, until it yields or finishes.
-    pub(crate) unsafe fn run_segment(&mut self, th: *mut Thread) -> Flow {
-        // SAFETY: `th` owns a segment that does not run.
+    /// Switches to the native stack of `th`, the running coroutine, until it yields or finishes.
+    pub(crate) unsafe fn resume_native_stack(&mut self, th: *mut Thread) -> Flow {
+        // SAFETY: `th` owns a native stack that does not run.
         unsafe {
-            let segment = (*th).segment;
-            let Some(mut run) = (*segment).run.take() else {
+            let native_stack = (*th).native_stack;
+            let Some(mut run) = (*native_stack).run.take() else {
                 return Err(self.error("cannot resume non-suspended coroutine"));
             };
             let (end, limit, scan_from) = (
@@ -318,9 +276,9 @@ impl Vm {
                 self.lua.stacks.running.limit,
                 self.lua.stacks.running.scan_from,
             );
-            self.lua.stacks.running.end = (*segment).low + SEGMENT_SIZE;
-            self.lua.stacks.running.limit = (*segment).low + NATIVE_RESERVE;
-            (*segment).suspended_at = 0;
+            self.lua.stacks.running.end = (*native_stack).low + NATIVE_STACK_SIZE;
+            self.lua.stacks.running.limit = (*native_stack).low + NATIVE_RESERVE;
+            (*native_stack).suspended_at = 0;
             let outer = std::mem::replace(&mut self.lua.stacks.running.current, th);
             let machine = self.set_machine_running(false);
             let mut outcome = None;
@@ -328,8 +286,8 @@ impl Vm {
             spill_registers(vm, |vm, here| {
                 let low = if scan_from != 0 { scan_from } else { here };
                 (*vm).lua.stacks.running.chain.push((low, end));
-                (*vm).lua.stacks.running.scan_from = (*segment).scan_from;
-                (*segment).told.enter();
+                (*vm).lua.stacks.running.scan_from = (*native_stack).scan_from;
+                (*native_stack).told.enter();
                 outcome = Some(run.resume(()));
                 (*vm).lua.stacks.running.chain.pop();
             });
@@ -342,14 +300,14 @@ impl Vm {
                 Some(CoroutineResult::Return(flow)) => {
                     let memory = run.into_stack();
                     self.lua.stacks.give_back(memory.low);
-                    (*th).segment = null_mut();
-                    self.lua.gc.segments.retain(|&t| t != th);
-                    drop(Box::from_raw(segment));
+                    (*th).native_stack = null_mut();
+                    self.lua.gc.native_stacks.retain(|&t| t != th);
+                    drop(Box::from_raw(native_stack));
                     flow
                 }
                 _ => {
-                    (*segment).run = Some(run);
-                    let flow = (*segment).hand_off.take().unwrap_or(Ok(Step::Continue));
+                    (*native_stack).run = Some(run);
+                    let flow = (*native_stack).hand_off.take().unwrap_or(Ok(Step::Continue));
                     if matches!(flow, Ok(Step::Park)) {
                         self.lua.stacks.parked = th;
                     }
@@ -359,21 +317,22 @@ impl Vm {
         }
     }
 
-    /// The running code of `th`, on its segment, has yielded and the state is the resumer's: lets the resumer's native stack go on with `outcome`.
+    /// The running code of `th`, on its native stack, has yielded and the state is the resumer's: lets that of the resumer go on with `outcome`.
     /// Returns when `th` is resumed.
-    pub(crate) unsafe fn suspend_segment(&mut self, th: *mut Thread, outcome: Flow) -> Flow {
-        // SAFETY: called on the segment of `th`.
+    pub(crate) unsafe fn suspend_native_stack(&mut self, th: *mut Thread, outcome: Flow) -> Flow {
+        // SAFETY: called on the native stack of `th`.
         unsafe {
-            let segment = (*th).segment;
-            (*segment).hand_off = Some(outcome);
+            let native_stack = (*th).native_stack;
+            (*native_stack).hand_off = Some(outcome);
             let machine = self.lua.machine.running;
             let vm: *mut Vm = self;
             spill_registers(vm, |_, here| {
-                (*segment).scan_from = (*vm).lua.stacks.running.scan_from;
-                (*segment).suspended_at = if (*segment).scan_from != 0 { (*segment).scan_from } else { here };
-                (*segment).told.leave();
-                (*(*segment).yielder).suspend(());
-                (*segment).suspended_at = 0;
+                (*native_stack).scan_from = (*vm).lua.stacks.running.scan_from;
+                (*native_stack).suspended_at =
+                    if (*native_stack).scan_from != 0 { (*native_stack).scan_from } else { here };
+                (*native_stack).told.leave();
+                (*(*native_stack).yielder).suspend(());
+                (*native_stack).suspended_at = 0;
             });
             self.set_machine_running(machine);
             if self.lua.errors.is_discarding() {
@@ -383,33 +342,34 @@ impl Vm {
         }
     }
 
-    /// A fiber has parked: lets the native stack below go on with that. Returns when the segment that runs here is resumed.
+    /// A fiber has parked: lets the native stack below go on with that. Returns when the native stack that runs here is resumed.
     pub(crate) unsafe fn suspend_parked(&mut self) {
-        // SAFETY: called on the segment of a coroutine.
+        // SAFETY: called on the native stack of a coroutine.
         unsafe {
-            let segment = (*self.lua.stacks.running.current).segment;
-            (*segment).hand_off = Some(Ok(Step::Park));
+            let native_stack = (*self.lua.stacks.running.current).native_stack;
+            (*native_stack).hand_off = Some(Ok(Step::Park));
             let machine = self.lua.machine.running;
             let vm: *mut Vm = self;
             spill_registers(vm, |vm, here| {
-                (*segment).scan_from = (*vm).lua.stacks.running.scan_from;
-                (*segment).suspended_at = if (*segment).scan_from != 0 { (*segment).scan_from } else { here };
-                (*segment).told.leave();
-                (*(*segment).yielder).suspend(());
-                (*segment).suspended_at = 0;
+                (*native_stack).scan_from = (*vm).lua.stacks.running.scan_from;
+                (*native_stack).suspended_at =
+                    if (*native_stack).scan_from != 0 { (*native_stack).scan_from } else { here };
+                (*native_stack).told.leave();
+                (*(*native_stack).yielder).suspend(());
+                (*native_stack).suspended_at = 0;
             });
             self.set_machine_running(machine);
         }
     }
 
-    /// Does a native call of `th` wait on a segment?
-    pub(crate) unsafe fn is_on_suspended_segment(&self, th: *mut Thread) -> bool {
+    /// Does a native call of `th` wait on a native stack?
+    pub(crate) unsafe fn is_on_suspended_native_stack(&self, th: *mut Thread) -> bool {
         // SAFETY: a live coroutine.
-        unsafe { !(*th).segment.is_null() && (*(*th).segment).suspended_at != 0 }
+        unsafe { !(*th).native_stack.is_null() && (*(*th).native_stack).suspended_at != 0 }
     }
 
-    /// Makes everything on the segment of `th`, which is suspended, return.
-    pub(crate) unsafe fn cancel_segment(&mut self, th: *mut Thread) {
+    /// Makes everything on the native stack of `th`, which is suspended, return.
+    pub(crate) unsafe fn cancel_native_stack(&mut self, th: *mut Thread) {
         // SAFETY: a suspended coroutine; the state is put back as it was.
         unsafe {
             let previous = self.lua.thread;
@@ -417,7 +377,7 @@ impl Vm {
             let c_calls = self.lua.c_calls;
             (*th).resumer = previous;
             self.switch_to(th);
-            self.discard_on_segment(th);
+            self.discard_on_native_stack(th);
             self.lua.errors = kept;
             self.lua.c_calls = c_calls;
             (*th).resumer = null_mut();
@@ -426,25 +386,25 @@ impl Vm {
         }
     }
 
-    /// Lets the native frames on the segment of `th` return, down to the last: the state says that they are being discarded.
-    pub(crate) unsafe fn discard_on_segment(&mut self, th: *mut Thread) {
-        // SAFETY: a suspended segment; its coroutine, or one that it waits for, is the running one.
+    /// Lets the native frames on the native stack of `th` return, down to the last: the state says that they are being discarded.
+    pub(crate) unsafe fn discard_on_native_stack(&mut self, th: *mut Thread) {
+        // SAFETY: a suspended native stack; its coroutine, or one that it waits for, is the running one.
         unsafe {
-            let end = self.run_segment(th);
+            let end = self.resume_native_stack(th);
             assert!(
-                matches!(end, Err(Thrown::Discard(_))) && (*th).segment.is_null(),
+                matches!(end, Err(Thrown::Discard(_))) && (*th).native_stack.is_null(),
                 "native code of a coroutine that is being discarded goes on: {end:?}"
             );
         }
     }
 
-    /// Discards the segments of coroutines that the collector found dead.
-    pub(crate) fn cancel_dead_segments(&mut self) {
+    /// Discards the native stacks of coroutines that the collector found dead.
+    pub(crate) fn cancel_dead_native_stacks(&mut self) {
         while let Some(th) = self.lua.gc.cancelled.pop() {
             // SAFETY: the collector kept these coroutines for one more cycle.
             unsafe {
-                if self.is_on_suspended_segment(th) {
-                    self.cancel_segment(th);
+                if self.is_on_suspended_native_stack(th) {
+                    self.cancel_native_stack(th);
                 }
             }
         }
@@ -459,13 +419,15 @@ impl Vm {
     }
 }
 
-/// Reports the suspended segment of `th`, if it has one.
-pub(crate) unsafe fn scan_suspended(th: *mut Thread, range: &mut dyn FnMut(usize, usize)) {
-    // SAFETY: a live coroutine.
+/// From where to where the native stack of a suspended coroutine is in use, if it has one.
+///
+/// # Safety
+/// A live coroutine.
+pub(crate) unsafe fn suspended_words(th: *mut Thread) -> Option<(usize, usize)> {
+    // SAFETY: the caller's promise; the coroutine owns its native stack.
     unsafe {
-        let segment = (*th).segment;
-        if !segment.is_null() && (*segment).suspended_at != 0 {
-            range((*segment).suspended_at, (*segment).low + SEGMENT_SIZE);
-        }
+        let native_stack = (*th).native_stack.as_ref()?;
+        (native_stack.suspended_at != 0)
+            .then(|| (native_stack.suspended_at, native_stack.low + NATIVE_STACK_SIZE))
     }
 }

@@ -1,6 +1,6 @@
 //! The graph of counted things, and trial deletion on it; the module's essay has the argument.
 //!
-//! A [`Table`] owns one count of everything that is in it, so nothing disappears while it is looked at; these counts are never
+//! A [`CountedGraph`] owns one count of everything that is in it, so nothing disappears while it is looked at; these counts are never
 //! taken for external ones. Nodes are numbered as they are met, which makes the list of nodes the queue of those whose edges are still to be listed.
 
 use super::{Freeze, Frozen, Holder, Share};
@@ -122,7 +122,7 @@ impl Edges {
 
 /// All that was found from the registered holders.
 #[derive(Default)]
-pub(super) struct Table {
+pub(super) struct CountedGraph {
     nodes: Vec<Counted>,
     index: Index,
     edges: Edges,
@@ -130,7 +130,7 @@ pub(super) struct Table {
     busy: Vec<u32>,
 }
 
-impl Table {
+impl CountedGraph {
     pub fn len(&self) -> usize {
         self.nodes.len()
     }

@@ -14,19 +14,19 @@ mod fibers {
         fn __tsan_switch_to_fiber(fiber: *mut c_void, flags: c_uint);
     }
 
-    /// A segment's fiber, and that of the stack that it was entered from.
+    /// A native stack's fiber, and that of the stack that it was entered from.
     pub(crate) struct Told {
         own: *mut c_void,
         outer: *mut c_void,
     }
 
     impl Told {
-        /// Of a segment that has not been entered.
+        /// Of a native stack that has not been entered.
         pub fn new() -> Told {
             // SAFETY: may be called at any time.
             Told { own: unsafe { __tsan_create_fiber(0) }, outer: std::ptr::null_mut() }
         }
-        /// The running stack is about to switch to the segment.
+        /// The running stack is about to switch to the native stack.
         pub fn enter(&mut self) {
             // SAFETY: the fiber exists; the switch itself follows.
             unsafe {
@@ -34,7 +34,7 @@ mod fibers {
                 __tsan_switch_to_fiber(self.own, 0);
             }
         }
-        /// The segment is about to switch back.
+        /// The native stack is about to switch back.
         pub fn leave(&mut self) {
             // SAFETY: the stack that entered waits for this; the switch itself follows.
             unsafe { __tsan_switch_to_fiber(self.outer, 0) };
@@ -43,7 +43,7 @@ mod fibers {
 
     impl Drop for Told {
         fn drop(&mut self) {
-            // SAFETY: the segment is finished, so its fiber does not run.
+            // SAFETY: the native stack is finished, so its fiber does not run.
             unsafe { __tsan_destroy_fiber(self.own) };
         }
     }

@@ -1,4 +1,4 @@
-//! Cycles of counted things: what counts alone do not free.
+//! The cycle collector: cycles of counted things, which counts alone do not free.
 //!
 //! Islands, shared objects and parcels are counted. An island refers to what was there before it, a parcel too, so among themselves they
 //! form no cycles. But a channel's queue, a map, an atomic, the outcome of a task change, and may come to hold a parcel that holds, over whatever
@@ -10,7 +10,7 @@
 //! domain's reference, of a native's local variable, of a message that a thread has just taken out.
 //!
 //! # Algorithm
-//! Trial deletion, in two phases.
+//! Trial deletion (Christopher; Bacon and Rajan), in two phases.
 //!
 //! 1. *Guess.* From all holders that change and have ever held something (they are [registered](register)) everything that they reach is listed; the
 //!    lock of each is held only while it is read. What has more counts than the list explains has external ones: it and all that it reaches is
@@ -51,20 +51,20 @@
 //! queues. *Versions instead of locks in the proof*: reading takes counts as well, so each `recv` would have to count. *Reading all counts twice*
 //! without an order: an external count that moves down a chain of islands may be missed as often as the chain is long.
 
-mod graph;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
 mod tests;
+mod trial_deletion;
 
 use crate::shared::{SharedObject, upgrade};
-pub use graph::Held;
-use graph::{Counted, Table};
 use perilune_trace::emit;
 use perilune_trace::event::{Count, CycleBegin, CycleEnd};
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+pub use trial_deletion::Held;
+use trial_deletion::{Counted, CountedGraph};
 
 /// A counted thing that owns counts of others.
 pub trait Holder: Send + Sync {
@@ -258,27 +258,27 @@ pub fn collect() -> usize {
 /// One search; the caller has the lock.
 fn search() {
     emit(CycleBegin {});
-    let mut table = Table::default();
+    let mut graph = CountedGraph::default();
     {
         let mut registry = registry();
         registry.prune();
         REGISTERED.store(registry.entries.len(), Relaxed);
         for counted in registry.entries.iter().filter_map(Entry::counted) {
-            table.add(counted);
+            graph.add(counted);
         }
     }
-    let holders = table.len();
-    table.list();
-    let candidates = table.candidates();
-    let garbage = if candidates.is_empty() { Vec::new() } else { table.prove(&candidates) };
+    let holders = graph.len();
+    graph.list();
+    let candidates = graph.candidates();
+    let garbage = if candidates.is_empty() { Vec::new() } else { graph.prove(&candidates) };
     SEARCHES.fetch_add(1, Relaxed);
-    VISITED.fetch_add(table.len() as u64, Relaxed);
+    VISITED.fetch_add(graph.len() as u64, Relaxed);
     EMPTIED.fetch_add(garbage.len() as u64, Relaxed);
-    let (emptied, visited) = (garbage.len(), table.len());
+    let (emptied, visited) = (garbage.len(), graph.len());
     let left = holders.saturating_sub(emptied);
     // Nothing is locked any more: destructors may do what they like.
     drop(garbage);
-    drop(table);
+    drop(graph);
     DUE_HOLDERS.store((2 * left).max(LEAST_HOLDERS), Relaxed);
     DUE_BYTES.store((2 * outside_bytes()).max(LEAST_BYTES), Relaxed);
     emit(CycleEnd { emptied: Count::from(emptied), visited: Count::from(visited) });

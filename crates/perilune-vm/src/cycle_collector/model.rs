@@ -4,7 +4,7 @@
 //! count of what a holder holds that it has a count of, or gives a count up. A step of the proof reads one count. If the proof finds no external count,
 //! there must be none.
 
-use super::graph::{Edges, downwards};
+use super::trial_deletion::{Edges, downwards};
 use std::collections::HashSet;
 
 /// Most external counts of one thing that the program has.

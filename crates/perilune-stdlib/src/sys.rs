@@ -1,0 +1,135 @@
+//! What is Linux: all that this crate asks of the C library beyond `rustix`. A test (`perilune-test/tests/sys.rs`) finds calls that stand elsewhere.
+//!
+//! `sys/child.rs` starts processes and waits for them, `sys/sigpipe.rs` writes without SIGPIPE.
+
+pub mod child;
+pub mod sigpipe;
+
+use crate::errno;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+
+/// A time by the calendar.
+pub(crate) use libc::tm as Calendar;
+
+/// Most bytes that one conversion specifier of [`format`] gives.
+pub(crate) const SPECIFIER_MAX: usize = 256;
+
+/// The calendar's view of `time`; `None` if the year does not fit.
+pub(crate) fn broken_down(time: i64, utc: bool) -> Option<Calendar> {
+    let mut calendar = MaybeUninit::<Calendar>::zeroed();
+    // SAFETY: both calls read the time and fill the structure, or return null.
+    let filled = unsafe {
+        if utc {
+            libc::gmtime_r(&time, calendar.as_mut_ptr())
+        } else {
+            libc::localtime_r(&time, calendar.as_mut_ptr())
+        }
+    };
+    // SAFETY: zeroed to start with, which is valid for integers and a pointer.
+    if filled.is_null() { None } else { Some(unsafe { calendar.assume_init() }) }
+}
+
+/// A calendar whose fields are still to be set.
+pub(crate) fn empty_calendar() -> Calendar {
+    // SAFETY: zero is a value for integers and for the pointer to a zone's name.
+    unsafe { MaybeUninit::zeroed().assume_init() }
+}
+
+/// The time that a calendar shows, whose fields become what they should be; -1 if there is none.
+pub(crate) fn time_of(calendar: &mut Calendar) -> i64 {
+    // SAFETY: all fields that the call reads are set.
+    unsafe { libc::mktime(calendar) }
+}
+
+/// Appends what one conversion specifier, of three bytes at most and without its `%`, gives.
+pub(crate) fn format(text: &mut Vec<u8>, specifier: &[u8], calendar: &Calendar) {
+    let mut format = [0u8; 5];
+    format[0] = b'%';
+    format[1..1 + specifier.len()].copy_from_slice(specifier);
+    assert_eq!(format[4], 0, "a longer specifier");
+    let mut buffer = [0u8; SPECIFIER_MAX];
+    // SAFETY: the format is terminated, the buffer as long as said, and `calendar` comes from the C library.
+    let length =
+        unsafe { libc::strftime(buffer.as_mut_ptr().cast(), buffer.len(), format.as_ptr().cast(), calendar) };
+    text.extend_from_slice(&buffer[..length]);
+}
+
+/// `strerror`; `None`: the C library does not know the number.
+pub(crate) fn message(error: Errno) -> Option<Vec<u8>> {
+    let mut buffer = [0 as libc::c_char; 256];
+    // SAFETY: the buffer is as long as said; the call writes a terminated string into it or fails.
+    let failed = unsafe { libc::strerror_r(error.raw_os_error(), buffer.as_mut_ptr(), buffer.len()) } != 0;
+    // SAFETY: terminated, as `strerror_r` succeeded.
+    (!failed).then(|| unsafe { CStr::from_ptr(buffer.as_ptr()) }.to_bytes().to_vec())
+}
+
+/// What a wait status says.
+pub(crate) enum Status {
+    Exited(i32),
+    Signalled(i32),
+    /// Neither.
+    Other(i32),
+}
+
+/// What a wait status says.
+pub(crate) fn status(status: i32) -> Status {
+    if libc::WIFSIGNALED(status) {
+        Status::Signalled(libc::WTERMSIG(status))
+    } else if libc::WIFEXITED(status) {
+        Status::Exited(libc::WEXITSTATUS(status))
+    } else {
+        Status::Other(status)
+    }
+}
+
+/// What becomes of the lock of a part of a file.
+#[derive(Clone, Copy)]
+pub(crate) enum Lock {
+    Read,
+    Write,
+    None,
+}
+
+/// Locks or unlocks a part of an open file, without waiting. The number of the descriptor: whoever calls keeps it open.
+pub(crate) fn lock_part(fd: i32, lock: Lock, start: i64, length: i64) -> Result<(), Errno> {
+    let kind = match lock {
+        Lock::Read => libc::F_RDLCK,
+        Lock::Write => libc::F_WRLCK,
+        Lock::None => libc::F_UNLCK,
+    };
+    // SAFETY: zero is a valid `flock`, which the call reads.
+    unsafe {
+        let mut part: libc::flock = std::mem::zeroed();
+        part.l_type = kind as libc::c_short;
+        part.l_whence = libc::SEEK_SET as libc::c_short;
+        part.l_start = start;
+        part.l_len = length;
+        match libc::fcntl(fd, libc::F_SETLK, &raw const part) {
+            -1 => Err(errno::of(&std::io::Error::last_os_error())),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A new file in the directory for temporary files, and its name.
+pub(crate) fn temporary_file() -> Result<(OwnedFd, Vec<u8>), Errno> {
+    use std::os::fd::FromRawFd;
+    let mut name = *b"/tmp/lua_XXXXXX\0";
+    // SAFETY: the template is terminated and ends in six Xs, which the call replaces.
+    let fd = unsafe { libc::mkostemp(name.as_mut_ptr().cast(), libc::O_CLOEXEC) };
+    if fd < 0 {
+        return Err(errno::of(&std::io::Error::last_os_error()));
+    }
+    // SAFETY: a fresh descriptor that nobody else owns.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    Ok((fd, errno::c_bytes(&name).to_vec()))
+}
+
+/// Has a function called at the process's exit. A refusal leaves what it does to the program.
+pub(crate) fn at_exit(f: extern "C" fn()) {
+    // SAFETY: a plain function; statics of Rust are never dropped.
+    let _ = unsafe { libc::atexit(f) };
+}

@@ -1,0 +1,74 @@
+//! What is Linux and x86-64 is in the module `sys` of each crate: calls of the C library, assembly, instructions, files of the kernel.
+//!
+//! So who wants to know what a crate needs of its system looks in one place, and who brings it to another one writes that place anew. `rustix` counts as a library like
+//! others. Tests may do as they like.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Crates that have such calls elsewhere. The list may only become shorter: a crate that has none any more fails the test, too.
+const NOT_YET: &[&str] = &["perilune-cli", "perilune-io", "perilune-spesh"];
+
+/// What belongs into `sys`.
+const MARKS: &[&str] = &["libc::", "asm!", "core::arch::", "std::arch::", "\"/proc/"];
+
+/// A file's text without comments and without its tests.
+fn code(text: &str) -> String {
+    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+/// The files of a folder, but for `sys.rs`, what is below `sys`, and tests.
+fn files(at: &Path, into: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(at).expect("a readable folder") {
+        let path = entry.expect("a readable folder").path();
+        let stem = path.file_stem().and_then(|s| s.to_str()).expect("a name");
+        if stem == "sys" || stem == "tests" {
+            continue;
+        }
+        if path.is_dir() {
+            files(&path, into);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            into.push(path);
+        }
+    }
+}
+
+#[test]
+fn what_is_linux_or_a_processor_is_in_sys() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder of crates");
+    let (mut found, mut looked_at) = (BTreeSet::new(), 0);
+    let mut places = Vec::new();
+    for entry in fs::read_dir(crates).expect("a readable folder") {
+        let folder = entry.expect("a readable folder").path();
+        let source = folder.join("src");
+        if !source.is_dir() {
+            continue;
+        }
+        let name = folder.file_name().and_then(|s| s.to_str()).expect("a name").to_owned();
+        let mut all = Vec::new();
+        files(&source, &mut all);
+        looked_at += all.len();
+        for path in all {
+            let text = code(&fs::read_to_string(&path).expect("a readable file"));
+            for mark in MARKS.iter().filter(|mark| text.contains(**mark)) {
+                found.insert(name.clone());
+                places.push((name.clone(), format!("{}: {mark}", path.display())));
+            }
+        }
+    }
+    assert!(looked_at > 300, "the search finds next to nothing");
+    let new: Vec<_> =
+        places.iter().filter(|(name, _)| !NOT_YET.contains(&&**name)).map(|(_, at)| at).collect();
+    assert!(new.is_empty(), "these belong into the crate's module `sys`: {new:#?}");
+    let done: Vec<_> = NOT_YET.iter().filter(|name| !found.contains(**name)).collect();
+    assert!(done.is_empty(), "these crates have no such calls elsewhere any more: {done:?}");
+}
+
+#[test]
+fn comments_and_tests_do_not_count() {
+    let text = "fn f() {} // libc::f\n/// asm!\n#[cfg(test)]\nmod tests {\n libc::f();";
+    assert!(MARKS.iter().all(|mark| !code(text).contains(mark)));
+    assert!(code("unsafe { libc::getpid() }").contains(MARKS[0]));
+}
