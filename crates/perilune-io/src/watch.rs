@@ -238,10 +238,10 @@ fn this(vm: &mut Vm, last: u32, limit: Limit) -> LuaResult<Arc<Watch>> {
     surplus::this(vm, &WATCH, last, limit)
 }
 
-/// `fs.watch(path)`: what tells of changes of a file, or in a directory.
+/// `fs.watch(path [, {timeout=}])`: what tells of changes of a file, or in a directory.
 pub static NEW: Native = Native::leaf("watch", |vm| {
-    surplus::none_behind(vm, 1, Limit::Own)?;
-    let order = |vm: &mut Vm| Ok((crate::fs::check_path(vm, 1)?, begin as fn(&Path) -> _));
+    let order =
+        |vm: &mut Vm| Ok((crate::fs::check_path(vm, 1)?, crate::fs::limit(vm, 2)?, begin as fn(&Path) -> _));
     operate(vm, "watch", order, |vm, asked: Asked| {
         let registration = match poller::register(&asked.fd) {
             Ok(registration) => registration,

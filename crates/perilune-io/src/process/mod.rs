@@ -418,6 +418,7 @@ static INDEX: Native = Native::leaf("index", |vm| {
 
 /// `process.spawn{...}`
 static SPAWN: Native = Native::leaf("spawn", |vm| {
+    surplus::none_behind(vm, 1, Limit::Own)?;
     let order = start::order(vm, &start::SPAWN)?;
     match order.start(&CONNECTION, false) {
         Ok(process) => {
