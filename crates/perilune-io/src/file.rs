@@ -25,11 +25,11 @@ use crate::fs::{FILES, Operation, Order, check_path, limit, operate, operation, 
 use crate::helpers::{self, Answer, Place};
 use crate::lines;
 use crate::options;
-use crate::surplus::{self, ANY, Limit};
 use crate::waiting::{Side, Timeouts};
 use parking_lot::{Condvar, Mutex};
 use perilune_domain::objects::fill;
 use perilune_domain::outside::{self, Reason, Waiter};
+use perilune_domain::surplus::{self, ANY, Limit};
 use perilune_stdlib::io::pace::{self, Pace};
 use perilune_stdlib::io::{is_slow_pretended, pretend_to_be_slow};
 use perilune_vm::shared::{SharedKind, SharedObject};
@@ -437,7 +437,9 @@ fn reading(vm: &mut Vm, file: &Arc<File>, mut look: impl FnMut(&State) -> Look) 
         answer = match file.fill(want, true) {
             Ok(true) => Answer::None,
             Err(failure) => Answer::Failed(failure),
-            Ok(false) if deadline.is_none() && !vm.can_park() => Answer::Some(vm.blocking(|| file.fill_here(want, seen))),
+            Ok(false) if deadline.is_none() && !vm.can_park() => {
+                Answer::Some(vm.blocking(|| file.fill_here(want, seen)))
+            }
             Ok(false) if !file.has_position => {
                 helpers::ask_with(vm, file.waits("read"), deadline, |waiter, place| {
                     file.fill_for(want, seen, waiter, place)

@@ -12,9 +12,9 @@ use crate::failure::Failure;
 use crate::file::OPEN;
 use crate::helpers::{self, Answer, Desk};
 use crate::options;
-use crate::surplus::{self, Limit};
 use crate::watch::{self, WATCH, Watch};
 use perilune_domain::outside::{self, Awaited};
+use perilune_domain::surplus::{self, Limit};
 use perilune_stdlib::io::pace::{self, Pace};
 use perilune_stdlib::io::{is_slow_pretended, pretend_to_be_slow};
 use perilune_trace::ObjectKind;
@@ -493,8 +493,9 @@ static MKDIR: Native = Native::leaf("mkdir", |vm| {
         if let Some(table) = table {
             parents = options::flag(vm, table, "parents")?.unwrap_or(false);
         }
-        let work =
-            move |path: &Path| if parents { std::fs::create_dir_all(path) } else { std::fs::create_dir(path) };
+        let work = move |path: &Path| {
+            if parents { std::fs::create_dir_all(path) } else { std::fs::create_dir(path) }
+        };
         Ok((path, deadline, work))
     };
     operate(vm, "make", order, done)

@@ -9,7 +9,7 @@
 use crate::address;
 use crate::failure::Failure;
 use crate::listener;
-use crate::surplus::{self, Limit};
+use perilune_domain::surplus::{self, Limit};
 use perilune_vm::{LuaResult, Native, Value, Vm};
 use rustix::fd::{FromRawFd, OwnedFd};
 use rustix::io::Errno;

@@ -8,10 +8,10 @@
 
 use crate::failure::Failure;
 use crate::options;
-use crate::surplus::{self, Limit};
 use parking_lot::Mutex;
 use perilune_domain::objects::fill;
 use perilune_domain::outside;
+use perilune_domain::surplus::{self, Limit};
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};

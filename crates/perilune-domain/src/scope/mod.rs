@@ -47,6 +47,7 @@ use crate::domain::{Domain, Finishes, running_fiber};
 use crate::module::PRELUDE_NAME;
 use crate::outcome::Outcome;
 use crate::sched::{TimerId, timer};
+use crate::surplus;
 use crate::time::check_span;
 use crate::wait::{self, Object, Turn};
 use fiber::{Fiber, How, Place};
@@ -399,6 +400,7 @@ static DAEMON: Native = Native::leaf("daemon", |vm| spawn(vm, true));
 
 /// `s:cancel([why])`: cancels all fibers of the scope, its body too. True: it was not cancelled.
 static CANCEL: Native = Native::leaf("cancel", |vm| {
+    surplus::none_behind(vm, 2, surplus::Limit::Own)?;
     let (_, scope) = this(vm)?;
     let why = vm.opt_str(2)?.map(|why| why.to_text().into());
     vm.forgo_grace();

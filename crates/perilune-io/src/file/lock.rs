@@ -6,8 +6,8 @@
 use super::{done, this};
 use crate::failure::Failure;
 use crate::options;
-use crate::surplus::Limit;
 use perilune_domain::outside::{self, Turn};
+use perilune_domain::surplus::Limit;
 use perilune_trace::event::Verb;
 use perilune_vm::Native;
 use rustix::fd::OwnedFd;

@@ -22,10 +22,10 @@ mod line;
 
 use crate::failure::Failure;
 use crate::options;
-use crate::surplus::{self, Limit};
 use line::{Format, Record};
 use parking_lot::Mutex;
 use perilune_domain::objects::fill;
+use perilune_domain::surplus::{self, Limit};
 use perilune_stdlib::string::scratch;
 use perilune_trace::{Category, on};
 use perilune_vm::shared::{SharedKind, SharedObject};
