@@ -7,7 +7,10 @@
 ---@class perilune.fs
 local fs = {}
 
----@class perilune.fs.write_options
+---@class perilune.fs.options
+---@field timeout? number|false seconds that the operation may take
+
+---@class perilune.fs.write_options : perilune.fs.options
 ---@field append? boolean the text goes behind what is there
 ---@field atomic? boolean readers find the old contents or the new ones, whole; excludes `append`
 ---@field sync? boolean returns when the text is on the disk
@@ -24,7 +27,7 @@ local fs = {}
 ---@field accessed number
 ---@field changed number its contents or what `stat` tells of it
 
----@class perilune.fs.read_options
+---@class perilune.fs.read_options : perilune.fs.options
 ---@field limit? integer bytes (67108864); more are a failure, `"limit"`
 ---@field offset? integer where the part begins (0)
 ---@field length? integer bytes of the part at most; it may be shorter (up to the end)
@@ -48,7 +51,7 @@ function fs.write(path, text, options) end
 
 ---What is known of a file.
 ---@param path string
----@param options? { follow?: boolean } false: of a symbolic link itself (true)
+---@param options? { follow?: boolean, timeout?: number|false } follow = false: of a symbolic link itself (true)
 ---@return perilune.fs.facts? facts
 ---@return string? message
 ---@return perilune.net.code? code `"ENOENT"`: there is none
@@ -56,14 +59,15 @@ function fs.stat(path, options) end
 
 ---The names in a directory, sorted by their bytes, without `.` and `..`.
 ---@param path string
+---@param options? perilune.fs.options
 ---@return string[]? names
 ---@return string? message
 ---@return perilune.net.code? code
-function fs.dir(path) end
+function fs.dir(path, options) end
 
 ---Makes a directory.
 ---@param path string
----@param options? { parents?: boolean } with those above it; one that is there is no failure
+---@param options? { parents?: boolean, timeout?: number|false } parents: with those above it; one that is there is no failure
 ---@return true? made
 ---@return string? message
 ---@return perilune.net.code? code
@@ -72,14 +76,15 @@ function fs.mkdir(path, options) end
 ---Gives a file another name, and replaces the one that has it. Both names have to be in one file system.
 ---@param from string
 ---@param to string
+---@param options? perilune.fs.options
 ---@return true? renamed
 ---@return string? message
 ---@return perilune.net.code? code
-function fs.rename(from, to) end
+function fs.rename(from, to, options) end
 
 ---Removes a file, a link or an empty directory.
 ---@param path string
----@param options? { recursive?: boolean } a directory with everything in it
+---@param options? { recursive?: boolean, timeout?: number|false } recursive: a directory with everything in it
 ---@return true? removed
 ---@return string? message
 ---@return perilune.net.code? code
@@ -87,32 +92,36 @@ function fs.remove(path, options) end
 
 ---Waits until what was written to a file, or the names in a directory, are on the disk.
 ---@param path string
+---@param options? perilune.fs.options
 ---@return true? done
 ---@return string? message
 ---@return perilune.net.code? code
-function fs.sync(path) end
+function fs.sync(path, options) end
 
 ---Makes an empty file with a name of its own, which only this user can read and write. The program removes it.
 ---@param folder? string instead of the system's for temporary files
+---@param options? perilune.fs.options
 ---@return string? name
 ---@return string? message
 ---@return perilune.net.code? code
-function fs.temporary(folder) end
+function fs.temporary(folder, options) end
 
 ---Opens a file, to be read and written in pieces.
 ---@param path string
 ---@param mode? string as of `io.open`: `"r"`, `"w"`, `"a"`, with `+` for both directions; `"wx"`: the file must not be there yet (`"r"`)
+---@param options? perilune.fs.options
 ---@return perilune.fs.file? file
 ---@return string? message
 ---@return perilune.net.code? code
-function fs.open(path, mode) end
+function fs.open(path, mode, options) end
 
 ---Tells of changes of a file, or of what is in a directory; not of what is in directories below. A file is watched by its name: it need not be there, and may be replaced.
 ---@param path string
+---@param options? perilune.fs.options
 ---@return perilune.fs.watch? watch
 ---@return string? message
 ---@return perilune.net.code? code
-function fs.watch(path) end
+function fs.watch(path, options) end
 
 ---@class perilune.fs.change
 ---@field kind "created"|"changed"|"written"|"removed"|"missed" `created`: made, or renamed to this name; `changed`: written to; `written`: closed after that; `removed`: removed, or renamed to another name; `missed`: there were more changes than the system keeps
@@ -226,6 +235,11 @@ function file:lock(options) end
 ---@return string? message
 ---@return perilune.net.code? code
 function file:unlock() end
+
+---How long operations may take, in seconds; false: for ever, as at first. What was not done by then is `nil, "timeout", "timeout"`.
+---@param settings { read_timeout?: number|false, write_timeout?: number|false } write_timeout: also for `sync` and `truncate`
+---@return perilune.fs.file file
+function file:set(settings) end
 
 ---Closes the file.
 ---@return boolean was_open

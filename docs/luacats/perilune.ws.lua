@@ -44,12 +44,13 @@ function ws.handler(f, options) end
 local connection = {}
 
 ---Waits for a message.
+---@param limit? number|perilune.limit seconds, in place of `read_timeout`
 ---@return string? message
 ---@return string? kind `"text"` or `"binary"`; or the message of what is wrong
 ---@return string? code `"closed"`, `"protocol"`, `"limit"`, `"timeout"`, or one of `perilune.net.code`
 ---@return integer? number what the peer's close says: 1005 nothing, 1006 there was none
 ---@return string? text
-function connection:recv() end
+function connection:recv(limit) end
 
 ---Sends a message. Waits while the peer does not read.
 ---@param message string|{ binary: string } a text, which is UTF-8; or bytes

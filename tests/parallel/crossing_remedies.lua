@@ -155,7 +155,7 @@ remedy("a coroutine that a reduction returns",
   "return pool:parallel_reduce(1, 1, 0, function(x) return { co = print } end, function(a, b) return b end).co == print")
 remedy("a coroutine that a scan returns",
   "pool:parallel_scan({ 1, 2 }, function(a, b) return coroutine.create(print) end)",
-  "what the function returned, cannot go to another domain: it is a coroutine",
+  "what the function returned cannot go to another domain: it is a coroutine",
   "return pool:parallel_scan({ 1, 2 }, function(a, b) return a + b end)[2]")
 remedy("a coroutine that is found",
   "pool:parallel_find(1, 1, function(i) return coroutine.create(print) end)",

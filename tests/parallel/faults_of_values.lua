@@ -9,7 +9,8 @@ local function shown(f)
   assert(not ok and not message:find("perilune:", 1, true))
 end
 
-shown(function() pool:map({ 1, 2 }, function() return "x" end, { into = pl.array("f64", 2) }) end)
+-- One element: of two, either may be the first to fail.
+shown(function() pool:map({ 1 }, function() return "x" end, { into = pl.array("f64", 1) }) end)
 shown(function() pool:map({ 1, 2 }, function() return 1 end, { into = {} }) end)
 shown(function() pool:sort { 1, "x", {} } end)
 shown(function()
@@ -30,6 +31,26 @@ end
 first_line(function() pool:map({ 1, 2 }, function(v) error("mine " .. v) end, { into = pl.array("f64", 1 + 1), chunk = 2 }) end)
 first_line(function() pool:sort({ 3, 1, 2 }, function() error "order" end) end)
 first_line(function() pool:parallel_scan({ 1, 2, 3 }, function() error "op" end) end)
+
+-- What such a function has returned cannot go to the caller: the error is one of the program's call, also if that is a tail call; of a task and of a domain it names the function.
+local function coroutines() return coroutine.create(print) end
+shown(function() return (pool:map({ 1 }, coroutines)) end)
+shown(function() return (pool:map({ 1 }, function(_, _, further) return { further, { co = coroutines() } } end, nil, 5)) end)
+shown(function() return (pool:parallel_scan({ 1, 2, 3 }, coroutines, { chunk = 2 })) end)
+shown(function() return (pool:parallel_reduce(1, 10, 0, coroutines, function(a) return a end)) end)
+shown(function() return (pool:parallel_find(1, 10, coroutines)) end)
+shown(function() return (pool:async(coroutines):await()) end)
+shown(function() return (pl.domain.spawn(coroutines):join()) end)
+shown(function() return pool:map({ 1 }, coroutines) end)
+shown(function() return pool:map({ 1 }, print, { into = {} }) end)
+shown(function() return pool:sort(5) end)
+shown(function() return pl.all(5) end)
+
+-- A loop that is called as pool:map is says what to write.
+shown(function() pool:parallel_find({ 1 }, print) end)
+shown(function() pool:parallel_for(pl.array("f64", 2), print) end)
+shown(function() pool:parallel_reduce({ 1 }, print) end)
+shown(function() pool:parallel_find("x", print) end)
 
 -- Time that is over.
 local never = pl.channel.new()

@@ -215,3 +215,14 @@ print(mime.wrp(5, "abcdefghij", 5), mime.wrp(5, nil, 5), mime.wrp(3, nil, 5))
 print(mime.qpwrp(6, "abc=E7def", 6))
 print(mime.eol(0, "a\nb\r\nc\rd\n\re\n\n", "|"))
 print(mime.dot(2, ".a\r\n.\r\n..b."))
+
+-- What succeeds returns one value, as LuaSocket's functions in C do.
+do
+  local server = assert(socket.tcp())
+  local s = assert(socket.tcp())
+  print(select("#", server:bind("127.0.0.1", 0)), select("#", server:listen()))
+  local _, port = server:getsockname()
+  print(select("#", s:connect("127.0.0.1", port)), select("#", s:settimeout(1)))
+  s:close()
+  server:close()
+end

@@ -17,17 +17,19 @@ print(net.udp(a:endpoint()) == nil)
 
 -- received in another domain; closed under it
 b:set{read_timeout = false}
-local d = pl.domain.spawn(function(b)
+local received = pl.channel.new()
+local d = pl.domain.spawn(function(b, received)
   local all = {}
   while true do
     local bytes, why = b:recv()
     if not bytes then all[#all + 1] = why break end
     all[#all + 1] = bytes
+    received:send(bytes)
   end
   return table.concat(all, " ")
-end, b)
+end, b, received)
 for i = 1, 5 do a:send(tostring(i), b:endpoint()) end
-pl.sleep(0.05)
+for _ = 1, 5 do received:recv() end
 print(b:close(), b:close())
 print(d:join())
 print(b:recv()) print(b:send("x", a:endpoint()))

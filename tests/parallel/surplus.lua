@@ -43,7 +43,133 @@ refused("net.listen", net.listen, "127.0.0.1", 0, {}, limit)
 refused("net.connect", net.connect, l:endpoint(), nil, limit)
 refused("net.connect", net.connect, { host = "127.0.0.1", port = 1 }, limit)
 refused("net.udp", net.udp, "127.0.0.1", 0, limit)
-refused("fs.watch", fs.watch, folder, limit)
+-- Every function of these modules and every method of their objects is called with as many arguments as it has, and one more. What is new and in no list here is told.
+local function complete(what, functions, calls, any)
+  local known = {}
+  for _, call in ipairs(calls) do known[call[1]] = true end
+  for name in (any or ""):gmatch "%S+" do known[name] = true end
+  local missing = {}
+  for name, f in pairs(functions) do
+    if type(f) == "function" and not known[name] then missing[#missing + 1] = name end
+  end
+  table.sort(missing)
+  if #missing > 0 then print(what, "NOT TRIED", table.concat(missing, " ")) end
+end
+local function module(what, calls, any)
+  local functions = require("perilune." .. what)
+  for _, call in ipairs(calls) do
+    local name, args = call[1], table.pack(table.unpack(call, 2, call.n or #call))
+    args[args.n + 1] = limit
+    refused(what .. "." .. name, functions[name], table.unpack(args, 1, args.n + 1))
+  end
+  complete(what, functions, calls, any)
+end
+local function object(o, what, calls, any)
+  all(o, what, calls)
+  local index = debug.getmetatable(o).__index
+  if type(index) == "table" then complete(what, index, calls, any) end
+end
+
+local one <close> = assert(fs.open(folder .. "/one", "w+"))
+-- `write` and `write_at` take any number of strings, and a table is none
+object(one, "file", {
+  { "read", 5 }, { "read_line", 5 }, { "read_all", 5 }, { "read_at", 0, 5 }, { "lines", 5 }, { "seek", "set", 0 }, { "size" }, { "truncate", 5 },
+  { "sync" }, { "lock", {} }, { "unlock" }, { "set", {} }, { "close" },
+}, "write write_at")
+refused("file:write", one.write, one, "x", limit)
+print(one:size())
+module("fs", {
+  { "read", folder, {} }, { "write", folder, "x", {} }, { "stat", folder, {} }, { "dir", folder, {} }, { "mkdir", folder, {} }, { "rename", folder, "x", {} },
+  { "remove", folder, {} }, { "sync", folder, {} }, { "temporary", folder, {} }, { "open", folder, "r", {} }, { "watch", folder, {} },
+})
+module("net", {
+  { "resolve", "localhost", {} }, { "listen", "127.0.0.1:0", {} }, { "connect", { host = "127.0.0.1", port = 1 } }, { "udp", "127.0.0.1:0", nil, n = 3 },
+  { "inherited" }, { "notify", "READY=1" },
+})
+module("process", { { "run", { "true" } }, { "spawn", { "true" } } })
+-- `on` takes any number of names
+module("signal", {}, "on")
+module("tty", { { "is_terminal", io.stdout }, { "size", io.stdout }, { "raw", io.stdin, {} } })
+local log = require "perilune.log"
+log.level "debug"
+module("log", {
+  { "debug", "x", {} }, { "info", "x", {} }, { "warn", "x", {} }, { "error", "x", {} }, { "is_on", "info" }, { "level", nil, n = 2 }, { "set", {} }, { "new", "x", {} },
+})
+object(log.new "name", "logger", {
+  { "debug", "x", {} }, { "info", "x", {} }, { "warn", "x", {} }, { "error", "x", {} }, { "is_on", "info" }, { "level", "info" }, { "with", {} },
+})
+module("rpc", { { "serve", l, {}, {} }, { "connect", "127.0.0.1:1", {} } })
+module("ws", { { "connect", "ws://127.0.0.1:1/", {} }, { "accept", {}, {} }, { "handler", print, {} } })
+module("http", {
+  { "server", {} }, { "request", {} }, { "get", "", {} }, { "post", "", {} }, { "put", "", {} }, { "delete", "", {} }, { "patch", "", {} }, { "head", "", {} },
+  { "upgrade", {} }, { "pool", {} }, { "url", "", "" }, { "json", 1, 200 }, { "redirect", "", 302 },
+}, "decode_query encode_query escape unescape events gzip reason")
+
+-- Remote calls take what the served function takes; everything else of a client is as elsewhere.
+local rpc, ws, http = require "perilune.rpc", require "perilune.ws", require "perilune.http"
+pl.scope(function(s)
+  local at = assert(net.listen "127.0.0.1:0")
+  local serving = rpc.serve(at, { count = function(n) return function(_, i) if i < n then return i + 1 end end, nil, 0 end, add = function(a, b) return a + (b or 0) end })
+  local client = assert(rpc.connect(at:endpoint()))
+  all(client, "client", { { "close" }, { "is_closed" }, { "peer" }, { "peer_endpoint" }, { "info" } })
+  local stream = client:stream("count", 2)
+  refused("stream:close", stream.close, stream, limit)
+  print(client:is_closed(), client:add(1, 2), select("#", client:call("add", 1)))
+  do local client <close> = assert(rpc.connect(at:endpoint())) end
+  print(pcall(function()
+    local client <close> = assert(rpc.connect(at:endpoint()))
+    error("passes", 0)
+  end))
+  client:close()
+  at:close()
+  serving:await()
+
+  local srv = http.server {}
+  refused("server:listen", srv.listen, srv, "127.0.0.1:0", {}, limit)
+  refused("server:listen", srv.listen, srv, "127.0.0.1", 0, {}, limit)
+  refused("server:run", srv.run, srv, "127.0.0.1:0", {}, print, limit)
+  for _, method in ipairs { "get", "post", "put", "delete", "patch", "head", "options", "any" } do refused("server:" .. method, srv[method], srv, "/", print, {}, limit) end
+  refused("server:route", srv.route, srv, "GET", "/", print, {}, limit)
+  refused("server:ws", srv.ws, srv, "/", print, {}, limit)
+  refused("server:use", srv.use, srv, print, limit)
+  refused("server:static", srv.static, srv, "/", ".", {}, limit)
+  srv:ws("/", function(c) for message in c do c:send(message) end end)
+  local serving = assert(srv:listen "127.0.0.1:0")
+  refused("http listener:wait", serving.wait, serving, limit)
+  refused("http listener:close", serving.close, serving, 1, limit)
+  local c = assert(ws.connect("ws://" .. serving:endpoint() .. "/"))
+  object(c, "websocket", { { "recv", 5 }, { "send", "x" }, { "ping", "x" }, { "close", 1000, "x" }, { "peer" }, { "peer_endpoint" }, { "is_closed" } })
+  print(c:recv(0.01))
+  print(c:recv { timeout = 0.01 })
+  print(pcall(c.recv, c, "soon"))
+  c:send "there"
+  print(c:recv(nil, nil))
+  c:close()
+  serving:close(0)
+end)
+
+-- What waits within a program.
+local channel, semaphore, pool = pl.channel.new(), pl.semaphore(1), pl.pool.default()
+object(channel, "channel", { { "recv", 5 }, { "recv_timeout", 5 }, { "try_recv" }, { "is_closed" } }, "send send_timeout try_send close")
+object(semaphore, "semaphore", { { "acquire", 5 }, { "try_acquire" }, { "permit", 5 }, { "release" }, { "free" } }, "with")
+print(semaphore:free())
+object(pool:async(function() end), "task", { { "await", 5 }, { "status" } }, "cancel")
+pl.scope(function(s)
+  local fiber = s:spawn(function() return 1 end)
+  refused("fiber:await", fiber.await, fiber, 5, limit)
+  refused("fiber:status", fiber.status, fiber, limit)
+  refused("fiber:cancel", fiber.cancel, fiber, "why", limit)
+  refused("fiber:name", fiber.name, fiber, "name", limit)
+  refused("scope:cancel", s.cancel, s, "why", limit)
+  print(fiber:await(nil, nil))
+end)
+for _, call in ipairs { { "select", {} }, { "await_all", {} }, { "await_any", {} }, { "all", {} }, { "race", {} }, { "semaphore", 1 } } do
+  refused("pl." .. call[1], pl[call[1]], call[2], limit)
+end
+refused("pl.channel.new", pl.channel.new, 1, "name", limit)
+refused("pl.pool.new", pl.pool.new, {}, limit)
+refused("pool:sort", pool.sort, pool, {}, nil, {}, limit)
+
 -- as a method, the receiver is not counted; other types than tables are refused as well
 print(pcall(function() a:read(5, limit) end))
 print(pcall(function() a:flush(1) end))

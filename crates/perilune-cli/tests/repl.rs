@@ -249,7 +249,15 @@ fn what_is_written_about_names() {
     assert!(text.contains("pool:async(") && text.contains("lane:async("), "{text}");
     shows(&mut pty, ".load lib.lua", "");
     shows(&mut pty, "?add", "function add(a, b, ...)  lib.lua:3\n  Adds two numbers.\n  Whole ones.");
-    shows(&mut pty, "?string.format", "string.format is a native function");
+    let text = pty.line("?string.format");
+    assert!(text.starts_with("string.format(formatstring, ...)\n  Formats its arguments"), "{text}");
+    assert!(text.ends_with("(section 6.4 of the Lua 5.4 manual)\n"), "{text}");
+    // It is known by what it is, whatever it is called, and methods by what they are called of.
+    shows(&mut pty, "local text, out, print = 'text', io.stdout, function(own) end", "");
+    assert_eq!(pty.line("?text:format"), text);
+    assert!(pty.line("?out:write").starts_with("file:write(...)\n"));
+    assert!(pty.line("?print").starts_with("function print(own)  "));
+    assert!(pty.line("?collectgarbage").contains("section 6.1"));
     shows(&mut pty, "?nothing", "nothing is nil, and nothing is written about it");
     shows(&mut pty, "?math.pi", "math.pi = 3.1415926535898");
 }
@@ -263,11 +271,18 @@ fn commands_of_the_session() {
     )
     .unwrap();
     std::fs::write(place.0.join("bad.lua"), "x =\n= 1\n").unwrap();
+    let many: String = (1..=460).map(|n| format!("local v{n} = {n}\n")).collect();
+    std::fs::write(place.0.join("many.lua"), many).unwrap();
     let mut pty = place.perilune();
     assert!(pty.line(".help").contains(".time CODE"));
     shows(&mut pty, ".load part.lua", "");
     shows(&mut pty, "next_x(), x", "42\t42");
     shows(&mut pty, ".load bad.lua", "bad.lua:2: unexpected symbol near '='");
+    let text = pty.line(".load many.lua");
+    assert!(
+        text.starts_with("many.lua:201: too many local variables") && text.contains("enter it in parts"),
+        "{text}"
+    );
     shows(&mut pty, ".load none.lua", "none.lua: No such file or directory");
     let timed = pty.line(".time 1 + 1");
     assert!(timed.starts_with("2\n-- ") && timed.ends_with(" ms\n"), "{timed}");

@@ -15,6 +15,7 @@ use crate::module::prelude;
 use crate::objects::fill;
 use crate::outcome;
 use crate::pool::{self, Inner, Task, Work};
+use crate::surplus;
 use crate::time::opt_limit;
 use perilune_trace::event::Verb;
 use perilune_vm::cycle_collector::{Held, Holder, Registered};
@@ -149,6 +150,7 @@ static CLOSE: Native = Native::leaf("close", |vm| {
 
 /// `actor:task()`: the task that it is.
 static TASK: Native = Native::leaf("task", |vm| {
+    surplus::none_behind(vm, 1, surplus::Limit::Own)?;
     let task = this(vm)?.task.clone();
     let task = vm.shared_ref(task);
     vm.ret(task)

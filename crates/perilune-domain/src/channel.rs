@@ -21,6 +21,7 @@ use crate::objects::{Contents, freeze};
 use crate::races::{self, Order};
 use crate::sched::{Reason, Waiter};
 use crate::select::SELECT;
+use crate::surplus;
 use crate::time::{Limit, check_span, opt_limit};
 use crate::wait::{self, Object, Turn};
 use parking_lot::{Mutex, MutexGuard};
@@ -394,6 +395,7 @@ pub(crate) fn register(vm: &mut Vm, pl: Gc<Table>) -> LuaResult<()> {
 
 /// `pl.channel.new([capacity [, name]])`
 static NEW: Native = Native::leaf("new", |vm| {
+    surplus::none_behind(vm, 2, surplus::Limit::Own)?;
     let capacity = if vm.arg_is_none_or_nil(1) { i64::MAX } else { vm.check_int(1)? };
     if capacity < 0 {
         return Err(vm.arg_error(1, "capacity must not be negative"));
@@ -608,6 +610,7 @@ static RECV: Native = Native::hybrid("recv", |vm| {
 
 /// `c:recv_timeout(seconds)`: as `recv`, or `nil, "timeout"`.
 static RECV_TIMEOUT: Native = Native::hybrid("recv_timeout", |vm| {
+    surplus::none_behind(vm, 2, surplus::Limit::Own)?;
     let span = check_span(vm, 2)?;
     recv(vm, Some(span))
 });
@@ -623,6 +626,7 @@ static NEXT: Native = Native::hybrid("recv", |vm| {
 
 /// `c:try_recv()`: true and the values, or `false, "empty"`, or `false, "closed"`; never waits.
 static TRY_RECV: Native = Native::hybrid("try_recv", |vm| {
+    surplus::none_behind(vm, 1, surplus::Limit::Own)?;
     let c = this(vm)?;
     c.room.leave(vm);
     let received = match stashed(vm)? {
@@ -655,6 +659,7 @@ static CLOSE: Native = Native::leaf("close", |vm| {
 
 /// `c:is_closed()`
 static IS_CLOSED: Native = Native::leaf("is_closed", |vm| {
+    surplus::none_behind(vm, 1, surplus::Limit::Own)?;
     let c = this(vm)?;
     let closed = c.inner.lock().closed;
     c.closing.enter(vm);

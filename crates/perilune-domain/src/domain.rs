@@ -26,7 +26,6 @@ pub use self::owner::Owner;
 use self::owner::{Local, Slot};
 use crate::asking::{Asked, Part};
 use crate::listing;
-use crate::module::PRELUDE_NAME;
 use crate::outcome::Lack;
 use crate::outside::Doing;
 use crate::pool;
@@ -324,15 +323,29 @@ impl Domain {
         }
     }
 
-    /// The number of what tools call a fiber: its function, or what it does for a module.
+    /// Tools call a fiber so, whose function is one of the runtime's own.
+    pub(crate) fn name_after(&self, vm: &mut Vm, id: u64, what: &str) {
+        let number = names::string_often(what.as_bytes());
+        if let Some(slot) = self.owner(vm).slot(id) {
+            slot.named_after = number;
+        }
+        if on(Category::Life) {
+            emit(event::FiberBegin { fiber: vm.fiber_ref(id), name: Name(number) });
+        }
+    }
+
+    /// The number of what tools call a fiber: what it does for a module, or its function, or the program's that this works for.
     pub(crate) fn name_of_fiber(&self, vm: &mut Vm, id: u64, thread: Gc<Thread>) -> u32 {
         let doing = self.labels.lock().get(&id).and_then(|fiber| fiber.doing());
         match doing {
             Some(what) => names::string_often(what.as_bytes()),
-            None => {
-                let function = vm.fiber_function(thread);
-                vm.function_number(function)
-            }
+            None => match self.owner(vm).slot(id).map_or(0, |slot| slot.named_after) {
+                0 => {
+                    let function = vm.fiber_function(thread);
+                    vm.function_number(function)
+                }
+                number => number,
+            },
         }
     }
 
@@ -375,6 +388,7 @@ impl Domain {
     pub(crate) fn add_fiber(&self, vm: &mut Vm, f: Value, args: &[Value], done: Done) -> LuaResult<u64> {
         let thread = vm.new_fiber(f, args)?;
         let modules = vm.module_search();
+        let named_after = named_after(vm, f, args);
         let local = self.owner(vm).local();
         let at = local.free.pop().unwrap_or_else(|| {
             local.fibers.push(Err(0));
@@ -393,6 +407,7 @@ impl Domain {
             stash: None,
             started: false,
             generation,
+            named_after,
             strand: None,
             modules,
         };
@@ -401,10 +416,7 @@ impl Domain {
         let id = (generation as u64) << 32 | at as u64;
         vm.set_fiber_tag(thread, id);
         if on(Category::Life) {
-            // Parts of loops and timers run a function of ours, which calls the program's: that is what people know.
-            let is_ours = vm.function_info(f).is_some_and(|info| info.source.as_slice() == PRELUDE_NAME);
-            let known = args.iter().copied().find(|v| is_ours && v.is_function());
-            let name = Name(vm.function_number(known.unwrap_or(f)));
+            let name = Name(if named_after == 0 { vm.function_number(f) } else { named_after });
             emit(event::FiberBegin { fiber: vm.fiber_ref(id), name });
         }
         self.interested.fetch_add(1, Ordering::Relaxed);
@@ -508,4 +520,13 @@ impl Drop for Domain {
             self.runtime.main_has_gone();
         }
     }
+}
+
+/// The number of the program's function that `f` is started for with these arguments, where `f` is one of the runtime's own: of a part of a loop, of a timer, of `pl.each`. 0: there is none.
+pub(crate) fn named_after(vm: &mut Vm, f: Value, args: &[Value]) -> u32 {
+    if !vm.is_own_function(f) {
+        return 0;
+    }
+    let known = args.iter().copied().find(|v| v.is_function() && !vm.is_own_function(*v));
+    known.map_or(0, |f| vm.function_number(f))
 }

@@ -35,6 +35,7 @@ mod semaphore;
 pub mod signal;
 mod snapshot;
 mod spawn;
+pub mod surplus;
 mod sys;
 mod time;
 mod trace;

@@ -38,6 +38,7 @@ use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
 use perilune_trace::event::{self, Count, Ending, Index, Verb};
 use perilune_trace::{Category, FiberRef, ObjectKind, emit, on};
+use perilune_vm::debug::Site;
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{FiberEnd, Gc, LuaResult, Native, Table, Thrown, Type, Value, Vm};
@@ -84,6 +85,8 @@ struct Loop {
     late: AtomicBool,
     /// Its end has been written as an event: the native may be called again after it.
     reported: AtomicBool,
+    /// The program's call.
+    site: Option<Site>,
 }
 
 /// A range of a loop that is one piece of work.
@@ -291,8 +294,10 @@ static REJOIN: Native = Native::leaf("rejoin", |vm| {
 static PARTIAL: Native = Native::leaf("partial", |vm| {
     let part = part(vm)?;
     let v = vm.arg(2);
-    let parcel = vm.pack_or_raise(&[v], PackRules::RETURNED)?;
-    part.of.partials.lock().push((part.portion.first(), parcel));
+    let first = part.portion.first();
+    if let Some(parcel) = returned(vm, &part, first, &[v])? {
+        part.of.partials.lock().push((first, parcel));
+    }
     Ok(0)
 });
 
@@ -301,11 +306,30 @@ static FOUND: Native = Native::leaf("found", |vm| {
     let part = part(vm)?;
     let index = vm.check_int(2)?;
     let values: Vec<Value> = (3..=vm.nargs()).map(|n| vm.arg(n)).collect();
-    let parcel = vm.pack_or_raise(&values, PackRules::RETURNED)?;
-    part.of.partials.lock().push((index, parcel));
-    part.of.course.found(index);
+    if let Some(parcel) = returned(vm, &part, index, &values)? {
+        part.of.partials.lock().push((index, parcel));
+        part.of.course.found(index);
+    }
     Ok(0)
 });
+
+/// What a function of the program has returned to the loop at this index, on its way to the caller. `None`: it cannot go there, and the loop has failed; that is an error of the
+/// program's call, since nothing of the program runs here.
+fn returned(vm: &mut Vm, part: &PartState, index: i64, values: &[Value]) -> LuaResult<Option<Parcel>> {
+    let refusal = match vm.pack_or_raise(values, PackRules::RETURNED) {
+        Ok(parcel) => return Ok(Some(parcel)),
+        Err(e) => vm.pack(values, PackRules::RETURNED).err().ok_or(e)?,
+    };
+    let text = match &part.of.site {
+        Some(site) => format!("{site}: {}", refusal.text()),
+        None => refusal.text(),
+    };
+    let value = vm.value_str(text.as_bytes())?;
+    let whence = format!("domain '{}'", Domain::of(vm)?.domain.name());
+    let end = End::Failed(Arc::new(Failure::new(vm, value, &[], whence)));
+    part.of.course.fail(index, end, Some(&part.portion));
+    Ok(None)
+}
 
 /// The message handler of a loop's bodies (upvalue: the part): notes the error with its index.
 static HANDLER: Native = Native::leaf("handler", |vm| {
@@ -362,6 +386,10 @@ fn run(
     let pool = pool::this(vm)?;
     match wait::woken(vm)? {
         Turn::First => {
+            if let Some(remedy) = remedy(vm, purpose) {
+                let text = format!("number expected, got {}; {remedy}", vm.arg(2).type_name());
+                return Err(vm.arg_error(2, &text));
+            }
             let (lo, hi) = (vm.check_int(2)?, vm.check_int(3)?);
             for &n in body {
                 vm.check_type(n, Type::Function)?;
@@ -395,6 +423,7 @@ fn run(
                 stamp: races::stamp(vm),
                 late: AtomicBool::new(false),
                 reported: AtomicBool::new(false),
+                site: vm.running_site(Some(PRELUDE_NAME)),
             });
             if on(Category::Task) {
                 let count = hi.abs_diff(lo).saturating_add(1);
@@ -436,6 +465,18 @@ fn run(
         }
         Turn::Woken(..) => concluded(vm),
     }
+}
+
+/// What to write instead if a loop is called with a list, as `pool:map` is.
+fn remedy(vm: &Vm, purpose: Purpose) -> Option<&'static str> {
+    let is_list = vm.arg(2).as_table().is_some() || vm.arg(2).as_shared().is_some();
+    is_list.then_some(match purpose {
+        Purpose::For => "a loop goes over indices: pool:parallel_for(1, #list, function(i) ... end)",
+        Purpose::Reduce => {
+            "a loop goes over indices: pool:parallel_reduce(1, #list, init, function(i) ... end, combine)"
+        }
+        Purpose::Find => "a loop goes over indices: pool:parallel_find(1, #list, function(i) ... end)",
+    })
 }
 
 /// The loop of the running call has ended. `None`: there was none.

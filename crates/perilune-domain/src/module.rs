@@ -116,6 +116,7 @@ pub(crate) fn prelude(vm: &mut Vm, name: &str) -> LuaResult<Value> {
                 &select::SELECT,
                 &select::IS_AWAITABLE,
                 &options::TROUBLE,
+                &RAISE,
             ],
         )?;
         for proto in PRELUDE.get_or_init(|| PRELUDE_SOURCES.map(compile_prelude)) {
@@ -134,6 +135,12 @@ pub(crate) fn prelude(vm: &mut Vm, name: &str) -> LuaResult<Value> {
         None => Ok(Value::NIL),
     }
 }
+
+/// `raise(message)`: an error with the position of the program's code. For the prelude.
+static RAISE: Native = Native::leaf("raise", |vm| {
+    let text = vm.check_str(1)?.to_text();
+    Err(program_error(vm, &text))
+});
 
 /// An error with the position of the program's code, also if it is a function of the prelude that called the native.
 pub(crate) fn program_error(vm: &mut Vm, text: &str) -> Thrown {

@@ -130,9 +130,14 @@ impl Outcome {
         self.function.store(number, Ordering::Relaxed);
     }
 
+    /// The number of its function's name; 0: it is not known.
+    pub(crate) fn function(&self) -> u32 {
+        self.function.load(Ordering::Relaxed)
+    }
+
     /// Whose it is, with its function if that is known: "task 'work.lua:12'".
     pub(crate) fn describe(&self) -> String {
-        let function = names::text(self.function.load(Ordering::Relaxed));
+        let function = names::text(self.function());
         match (function, self.whose.strip_prefix("a task")) {
             (Some(function), Some(rest)) => format!("task '{function}'{rest}"),
             _ => self.whose.clone().into_owned(),

@@ -141,7 +141,7 @@ pub fn finish(vm: &mut Vm) {
     wait::finish(vm);
 }
 
-/// Argument `n` as the longest time to wait, which begins now: nothing, seconds, or `{timeout = seconds}`. `None`: for ever.
+/// Argument `n`, the last one, as the longest time to wait, which begins now: nothing, seconds, or `{timeout = seconds}`. `None`: for ever.
 ///
 /// # Errors
 /// It is something else.

@@ -13,7 +13,7 @@
 
 use crate::actor;
 use crate::channel::with_values;
-use crate::domain::{Domain, Done, Finishes, Owner};
+use crate::domain::{Domain, Done, Finishes, Owner, named_after};
 use crate::lane::{self, LaneKey};
 use crate::loops::{self, Part};
 use crate::objects::fill;
@@ -24,6 +24,7 @@ use crate::runtime::Runtime;
 use crate::sched::{Lanes, Priority, Queue, Reason, Seat, Waiter, threads};
 use crate::select::Selectable;
 use crate::spawn::{conclude, conclude_by};
+use crate::surplus;
 use crate::time::{Limit, opt_limit, refuse_late};
 use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
@@ -462,7 +463,8 @@ impl Task {
                     let fiber = running.map_or(FiberRef(0), |(_, id)| vm.fiber_ref(id));
                     emit(event::TaskEnd { task: task.outcome.identity.get(), fiber, ending });
                 }
-                let end = conclude_by(vm, end, domain, task.results);
+                let function = task.outcome.function();
+                let end = conclude_by(vm, end, domain, task.results, function);
                 task.ended(vm, &pool);
                 task.outcome.complete(end, domain.runtime());
                 pool.finished();
@@ -471,7 +473,10 @@ impl Task {
                 }
             });
             let id = with_values(vm, below + 1, |vm, values| {
-                function = vm.function_number(values[0]);
+                function = match named_after(vm, values[0], &values[1..]) {
+                    0 => vm.function_number(values[0]),
+                    number => number,
+                };
                 domain.add_fiber(vm, values[0], &values[1..], done)
             });
             vm.truncate(below);
@@ -566,6 +571,7 @@ static CANCEL: Native = Native::leaf("cancel", |vm| {
 
 /// `task:status()`: "pending", "done", "failed", "cancelled".
 static STATUS: Native = Native::leaf("status", |vm| {
+    surplus::none_behind(vm, 1, surplus::Limit::Own)?;
     let t = task(vm, 1)?;
     let end = t.outcome.peek();
     if end.is_some() {
@@ -600,6 +606,7 @@ fn tasks(vm: &mut Vm) -> LuaResult<(Vec<Arc<Task>>, Limit)> {
 
 /// `pl.await_all{t1, t2, ..., timeout = seconds}`: the first result of each task, in order, after all have ended; the error of the first that failed; `nil, "timeout"`.
 pub static AWAIT_ALL: Native = Native::hybrid("await_all", |vm| {
+    surplus::none_behind(vm, 1, surplus::Limit::Own)?;
     let (tasks, limit) = tasks(vm)?;
     // All waits of the call end at one time.
     let mut deadline = None;
@@ -648,6 +655,7 @@ pub static AWAIT_ALL: Native = Native::hybrid("await_all", |vm| {
 
 /// `pl.await_any{t1, t2, ..., timeout = seconds}`: the number of a task that has ended, and its results, or its error; `nil, "timeout"`.
 pub static AWAIT_ANY: Native = Native::hybrid("await_any", |vm| {
+    surplus::none_behind(vm, 1, surplus::Limit::Own)?;
     let (tasks, limit) = tasks(vm)?;
     if tasks.is_empty() {
         return Err(vm.arg_error(1, "there is no task to wait for"));
@@ -711,6 +719,7 @@ fn open_pool(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
 
 /// `pl.pool.new{workers =, name =}`
 static NEW: Native = Native::leaf("new", |vm| {
+    surplus::none_behind(vm, 1, surplus::Limit::Own)?;
     let mut workers = threads::available_cores() as i64;
     let mut name = "pool".to_owned();
     if let Some(options) = options::check(vm, 1, &["workers", "name"])? {
@@ -724,6 +733,7 @@ static NEW: Native = Native::leaf("new", |vm| {
 
 /// `pl.pool.default()`: the program's common pool, one domain for each core that the process may use.
 static DEFAULT: Native = Native::leaf("default", |vm| {
+    surplus::none_behind(vm, 0, surplus::Limit::Own)?;
     let pool = default_pool(vm)?;
     let pool = vm.shared_ref(pool);
     vm.ret(pool)
@@ -798,6 +808,7 @@ static ASYNC: Native = Native::leaf("async", |vm| {
 
 /// `pool:workers()`: how many domains the pool may have.
 static WORKERS: Native = Native::leaf("workers", |vm| {
+    surplus::none_behind(vm, 1, surplus::Limit::Own)?;
     let n = this(vm)?.workers() as i64;
     vm.ret(n)
 });

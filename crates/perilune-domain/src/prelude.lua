@@ -2,6 +2,9 @@
 -- methods of pools that are made of other methods.
 local prelude = ...
 
+-- An error with the position of the program's code. `error` with a level has none where the program has called by a tail call: its frame is gone, and what is below has a place.
+local raise = prelude.raise
+
 -- Timers ---------------------------------------------------------------------------------------
 
 -- pl.after: calls f once.
@@ -188,18 +191,18 @@ local leftovers = {
 local function check_options(name, n, options, ...)
   if options == nil then return {} end
   if type(options) ~= "table" then
-    error(("bad argument #%d to '%s' (table expected, got %s)"):format(n, name, type(options)), 3)
+    raise(("bad argument #%d to '%s' (table expected, got %s)"):format(n, name, type(options)))
   end
   local trouble = prelude.option_trouble(options, ...)
-  if trouble then error(("bad argument #%d to '%s' (%s)"):format(n, name, trouble), 3) end
+  if trouble then raise(("bad argument #%d to '%s' (%s)"):format(n, name, trouble)) end
   local chunk = options.chunk
   if chunk ~= nil and (math.type(chunk) ~= "integer" or chunk < 1) then
-    error(("bad argument #%d to '%s' (option 'chunk' must be an integer, at least 1)"):format(n, name), 3)
+    raise(("bad argument #%d to '%s' (option 'chunk' must be an integer, at least 1)"):format(n, name))
   end
   local timeout = options.timeout
   if timeout ~= nil and (type(timeout) ~= "number" or timeout ~= timeout) then
     local got = timeout ~= timeout and "nan" or type(timeout)
-    error(("bad argument #%d to '%s' (option 'timeout' must be a number of seconds, not %s)"):format(n, name, got), 3)
+    raise(("bad argument #%d to '%s' (option 'timeout' must be a number of seconds, not %s)"):format(n, name, got))
   end
   return options
 end
@@ -208,22 +211,28 @@ end
 
 local function check_function(name, n, f)
   if type(f) ~= "function" then
-    error(("bad argument #%d to '%s' (function expected, got %s)"):format(n, name, type(f)), 3)
+    raise(("bad argument #%d to '%s' (function expected, got %s)"):format(n, name, type(f)))
   end
 end
 
 local function check_list(name, list)
   if type(list) ~= "table" and type(list) ~= "userdata" then
-    error(("bad argument #1 to '%s' (list or array expected, got %s)"):format(name, type(list)), 3)
+    raise(("bad argument #1 to '%s' (list or array expected, got %s)"):format(name, type(list)))
   end
 end
 
 -- What natives take for an integer.
 local function check_integer(name, n, v)
   local number = (type(v) == "number" or type(v) == "string") and tonumber(v)
-  if not number then error(("bad argument #%d to '%s' (number expected, got %s)"):format(n, name, type(v)), 3) end
+  if not number then
+    local remedy = ""
+    if n == 1 and (type(v) == "table" or type(v) == "userdata") then
+      remedy = "; a loop goes over indices: pool:parallel_reduce(1, #list, init, function(i) ... end, combine)"
+    end
+    raise(("bad argument #%d to '%s' (number expected, got %s%s)"):format(n, name, type(v), remedy))
+  end
   if not math.tointeger(number) then
-    error(("bad argument #%d to '%s' (number has no integer representation)"):format(n, name), 3)
+    raise(("bad argument #%d to '%s' (number has no integer representation)"):format(n, name))
   end
 end
 
@@ -252,6 +261,12 @@ local function fault_of_values(e)
   return message
 end
 
+-- Raises the error that a task brings. That what it has returned cannot go from there to here is one of the program's call.
+local function raise_of_task(e)
+  if type(e) == "string" and e:find "^what the function returned" and not e:find("\n", 1, true) then raise(e) end
+  error(e, 0)
+end
+
 -- Waits for tasks; if one fails, the others are cancelled, and the error is raised when all have ended. False: the time is over before.
 local function gather(tasks, deadline)
   local cancelled <close> = setmetatable(tasks, leftovers)
@@ -264,8 +279,8 @@ local function gather(tasks, deadline)
   if results[1] then return false end
   -- The position is that of the program's call.
   local message = fault_of_values(results[2])
-  if message then error(message, 3) end
-  error(results[2], 0)
+  if message then raise(message) end
+  raise_of_task(results[2])
 end
 
 local function deadline_of(options)
@@ -356,8 +371,8 @@ local function map_list(pool, list, n, keys, options, f, store)
       for _, t in ipairs(tasks) do pcall(t.await, t) end
       if found[1] then return false end
       local message = options.into and fault_of_values(found[2])
-      if message then error("the function of 'map' has returned what option 'into' cannot hold: " .. message, 3) end
-      error(found[2], 0)
+      if message then raise("the function of 'map' has returned what option 'into' cannot hold: " .. message) end
+      raise_of_task(found[2])
     end
     local at, done, results = found[2], found[3], found[4]
     local lo, hi, last = blocks[at], blocks[-at], #tasks
@@ -391,11 +406,11 @@ function prelude.map(pool, list, f, options, ...)
   local into = options.into
   if into then
     if not prelude.array_like(into, 0) then
-      error(("bad argument #3 to 'map' (option 'into' must be an array of pl.array, not %s)"):format(type(into)), 2)
+      raise(("bad argument #3 to 'map' (option 'into' must be an array of pl.array, not %s)"):format(type(into)))
     end
-    if keys then error("bad argument #3 to 'map' (option 'into' needs a list, and this has other keys)", 2) end
+    if keys then raise("bad argument #3 to 'map' (option 'into' needs a list, and this has other keys)") end
     if #into < n then
-      error(("bad argument #3 to 'map' (option 'into' has %d elements of the %d that are needed)"):format(#into, n), 2)
+      raise(("bad argument #3 to 'map' (option 'into' has %d elements of the %d that are needed)"):format(#into, n))
     end
     if not map_list(pool, values, n, keys, options, f, function() end) then return nil, "timeout" end
     return into
@@ -543,8 +558,9 @@ end
 
 -- Sorts in place, as table.sort does, but stably between blocks. Workers sort copies: of numbers and strings these are what comes
 -- back; of anything else the order comes back, and the elements themselves are moved here. If the time is over before, nothing has been moved.
-function prelude.sort(pool, list, lt, options)
+function prelude.sort(pool, list, lt, options, surplus)
   check_list("sort", list)
+  if surplus ~= nil then raise(("bad argument #4 to 'sort' (no further argument expected, got %s)"):format(type(surplus))) end
   if lt ~= nil then check_function("sort", 2, lt) end
   options = check_options("sort", 3, options, "timeout")
   local deadline = deadline_of(options)

@@ -22,6 +22,7 @@ use crate::pool::Task;
 use crate::races;
 use crate::sched::{Reason, Waiter};
 use crate::scope::fiber::{Fiber, fiber_of};
+use crate::surplus;
 use crate::time::Timer;
 use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
@@ -99,6 +100,7 @@ impl Case {
 /// ready. Returns the case's number, and what `recv` or `await` would. A case whose channel is closed is ready. Of several ready cases the first is taken. `nil, "timeout"` when the time
 /// is over; a timeout of 0 never waits.
 pub(crate) static SELECT: Native = Native::hybrid("select", |vm| {
+    surplus::none_behind(vm, 1, surplus::Limit::Own)?;
     let list = vm.check_table(1)?;
     if let Some((case, message)) = stashed(vm)? {
         let v = vm.raw_get_int(list, case as i64 + 1);

@@ -4,6 +4,7 @@
 //! its wait is claimed; if it never comes to take it (the domain ends), what its wait has put aside gives it back ([`Grant`]).
 
 use crate::sched::{Reason, Waiter};
+use crate::surplus;
 use crate::time::{opt_limit, refuse_late};
 use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
@@ -122,6 +123,7 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
 
 /// `pl.semaphore(n)`
 pub(crate) static NEW: Native = Native::leaf("semaphore", |vm| {
+    surplus::none_behind(vm, 1, surplus::Limit::Own)?;
     let n = vm.check_int(1)?;
     if n < 1 {
         return Err(vm.arg_error(1, "a semaphore has at least one permit"));
@@ -190,6 +192,7 @@ static ACQUIRE: Native = Native::leaf("acquire", |vm| {
 
 /// `s:try_acquire()`: whether there was a permit, which the caller has now.
 static TRY_ACQUIRE: Native = Native::leaf("try_acquire", |vm| {
+    surplus::none_behind(vm, 1, surplus::Limit::Own)?;
     let semaphore = this(vm)?;
     let has = semaphore.try_acquire();
     if has {
@@ -200,6 +203,7 @@ static TRY_ACQUIRE: Native = Native::leaf("try_acquire", |vm| {
 
 /// `s:release()`
 static RELEASE: Native = Native::leaf("release", |vm| {
+    surplus::none_behind(vm, 1, surplus::Limit::Own)?;
     let semaphore = this(vm)?;
     semaphore.order.leave(vm);
     if semaphore.release() {
@@ -210,6 +214,7 @@ static RELEASE: Native = Native::leaf("release", |vm| {
 
 /// `s:free()`: how many permits nobody has; others may be taking them.
 static FREE: Native = Native::leaf("free", |vm| {
+    surplus::none_behind(vm, 1, surplus::Limit::Own)?;
     let free = this(vm)?.state.lock().free;
     vm.ret(i64::try_from(free).unwrap_or(i64::MAX))
 });

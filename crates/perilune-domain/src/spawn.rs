@@ -5,6 +5,7 @@ use crate::domain::{Domain, Start};
 use crate::options;
 use crate::outcome::{self, End, Failure, Outcome};
 use crate::races;
+use crate::surplus;
 use crate::time::{Limit, opt_limit};
 use perilune_trace::event::Verb;
 use perilune_trace::{ObjectKind, ObjectRef, names};
@@ -136,12 +137,13 @@ fn body(parcel: Parcel, outcome: Arc<Outcome>, stamp: races::Stamp) -> Start {
         finished.identity.settle(domain.id as u64);
         let started = outcome::unpack(vm, &parcel).and_then(|n| {
             let values: Vec<Value> = (below + 1..=below + n).map(|i| vm.stack_get(i)).collect();
+            let function = vm.function_number(values[0]);
             domain.start_fiber(
                 vm,
                 values[0],
                 &values[1..],
                 Box::new(move |domain, vm, end| {
-                    let end = conclude(vm, end, domain);
+                    let end = conclude_by(vm, end, domain, PackRules::RESULT, function);
                     finished.order.leave(vm);
                     domain.end(vm);
                     finished.complete(end, domain.runtime());
@@ -162,11 +164,17 @@ fn body(parcel: Parcel, outcome: Arc<Outcome>, stamp: races::Stamp) -> Start {
 
 /// What a fiber has come to, as others are told. Its results or its error are on top of the stack.
 pub(crate) fn conclude(vm: &mut Vm, end: FiberEnd, domain: &Domain) -> End {
-    conclude_by(vm, end, domain, PackRules::RESULT)
+    conclude_by(vm, end, domain, PackRules::RESULT, 0)
 }
 
-/// As [`conclude`]; the results cross by these rules.
-pub(crate) fn conclude_by(vm: &mut Vm, end: FiberEnd, domain: &Domain, rules: PackRules) -> End {
+/// As [`conclude`]; the results cross by these rules, and are those of the function with this number of a name, if that is known.
+pub(crate) fn conclude_by(
+    vm: &mut Vm,
+    end: FiberEnd,
+    domain: &Domain,
+    rules: PackRules,
+    function: u32,
+) -> End {
     match end {
         FiberEnd::Returned(n) => {
             let top = vm.nargs();
@@ -174,6 +182,10 @@ pub(crate) fn conclude_by(vm: &mut Vm, end: FiberEnd, domain: &Domain, rules: Pa
                 Ok(parcel) => End::Returned(parcel),
                 Err(e) => {
                     let value = vm.host_error(e);
+                    let value = match names::text(function) {
+                        Some(place) => refused_at(vm, value, &place),
+                        _ => value,
+                    };
                     failed(vm, value, &[], domain)
                 }
             }
@@ -184,6 +196,13 @@ pub(crate) fn conclude_by(vm: &mut Vm, end: FiberEnd, domain: &Domain, rules: Pa
         }
         FiberEnd::Cancelled => End::Cancelled,
     }
+}
+
+/// The refusal of a result, with the place of the function that has returned it. Nothing of the program is on the stack any more that would have a position.
+fn refused_at(vm: &mut Vm, refusal: Value, place: &str) -> Value {
+    let text = refusal.as_string().map(|text| text.to_text()).filter(|text| text.starts_with("result "));
+    let text = text.map(|text| format!("{place}: {text}"));
+    text.and_then(|text| vm.value_str(text.as_bytes()).ok()).unwrap_or(refusal)
 }
 
 fn failed(vm: &mut Vm, value: Value, traceback: &[u8], domain: &Domain) -> End {
@@ -205,6 +224,7 @@ static SELF: Native = Native::leaf("self", |vm| {
 
 /// `pl.domain.count()`: the domains that have not ended.
 static COUNT: Native = Native::leaf("count", |vm| {
+    surplus::none_behind(vm, 0, surplus::Limit::Own)?;
     let n = Domain::of(vm)?.domain.runtime().domains().len() as i64;
     vm.ret(n)
 });
@@ -239,18 +259,21 @@ static AT_SCOPE_END: Native = Native::hybrid("close", |vm| {
 
 /// `d:name()`
 static NAME: Native = Native::leaf("name", |vm| {
+    surplus::none_behind(vm, 1, surplus::Limit::Own)?;
     let name = this(vm)?.domain.name();
     vm.ret_str(name.as_bytes())
 });
 
 /// `d:id()`: 1 is the main domain.
 static ID: Native = Native::leaf("id", |vm| {
+    surplus::none_behind(vm, 1, surplus::Limit::Own)?;
     let number = this(vm)?.domain.number as i64;
     vm.ret(number)
 });
 
 /// `d:status()`: "running" until its function is over, then "ended".
 static STATUS: Native = Native::leaf("status", |vm| {
+    surplus::none_behind(vm, 1, surplus::Limit::Own)?;
     let handle = this(vm)?;
     let ended = handle.domain.has_ended();
     if ended && let Some(outcome) = &handle.outcome {

@@ -8,6 +8,7 @@ use crate::module::{PRELUDE_NAME, error_text, prelude};
 use crate::races;
 use crate::sched::{Reason, Waiter};
 use crate::select::Selectable;
+use crate::surplus;
 use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
 use perilune_trace::event::Verb;
@@ -71,8 +72,9 @@ impl Limit {
     }
 }
 
-/// Argument `n` as the longest time to wait: nothing, seconds, or `{timeout = seconds}`.
+/// Argument `n`, the last one, as the longest time to wait: nothing, seconds, or `{timeout = seconds}`.
 pub(crate) fn opt_limit(vm: &mut Vm, n: u32) -> LuaResult<Limit> {
+    surplus::none_behind(vm, n, surplus::Limit::Own)?;
     if vm.arg_is_none_or_nil(n) {
         return Ok(Limit::None);
     }

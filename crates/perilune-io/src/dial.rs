@@ -12,10 +12,10 @@ use crate::poller::{self, Registration};
 use crate::resolve::{self, Place};
 use crate::slot::Left;
 use crate::stream::{Origin, Stream};
-use crate::surplus::{self, Limit};
 use crate::tls::{self, Setup};
 use crate::waiting::{self, Progress};
 use perilune_domain::outside::{self, Awaited, Reason, Turn, Waiter};
+use perilune_domain::surplus::{self, Limit};
 use perilune_trace::ObjectKind;
 use perilune_trace::event::Verb;
 use perilune_vm::{LuaResult, Native, Thrown, Value, Vm};
@@ -110,6 +110,7 @@ pub fn looks_up(vm: &mut Vm) -> bool {
 /// `net.resolve(name [, {timeout=}])`: a list of addresses.
 pub static RESOLVE: Native = Native::leaf("resolve", |vm| {
     let name = vm.check_str(1)?.to_text();
+    surplus::none_behind(vm, 2, Limit::Own)?;
     let deadline = timeout_of(vm, 2)?;
     match addresses(vm, &name, deadline)? {
         Err(failure) => failure.ret(vm),
@@ -132,8 +133,7 @@ fn timeout_of(vm: &mut Vm, n: u32) -> LuaResult<Option<Instant>> {
     }
     let table = vm.check_table(n)?;
     options::check(vm, table, &["timeout"])?;
-    let span = options::span(vm, table, "timeout")?.flatten();
-    Ok(span.and_then(|s| Instant::now().checked_add(s)))
+    options::deadline(vm, table)
 }
 
 // -- Connecting ------------------------------------------------------------------------------------------------------------------
@@ -308,10 +308,10 @@ impl Wish {
 fn wish(vm: &mut Vm) -> LuaResult<Wish> {
     let Some(table) = vm.arg(1).as_table() else {
         let target = address::check(vm, 1)?;
-        surplus::none_behind(vm, 2, Limit::Table)?;
+        surplus::none_behind(vm, 2, Limit::Address)?;
         return Ok(Wish { target, span: None, nodelay: true, tls: Value::NIL });
     };
-    surplus::none_behind(vm, 1, Limit::Table)?;
+    surplus::none_behind(vm, 1, Limit::Address)?;
     options::check(vm, table, &["host", "port", "path", "timeout", "nodelay", "tls"])?;
     let host = options::text(vm, table, "host")?;
     let port = options::int(vm, table, "port", 0, 65535)?;

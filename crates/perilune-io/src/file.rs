@@ -10,10 +10,6 @@
 //! A write takes its place first: the position goes behind it, and the buffer is dropped. Then the bytes go there: at once while the device takes writes quickly (`pace.rs` of the standard library), else by a helper. Writers at the same
 //! time have places of their own; with `"a"` the system finds the place. A write that is cancelled before a helper has begun does not happen; one that has begun comes to its end.
 //!
-//! # Locks of files
-//! `flock` would keep a helper for as long as somebody else has the lock, and 48 of them would keep all files from everybody. So it is only asked whether the lock is free, again and again with
-//! pauses that grow from 1 ms to [`LONGEST_PAUSE`].
-//!
 //! # Without a position
 //! FIFOs and terminals are read and written where they are. Their bytes come once, and a read may take for ever. So one read is under way at a time, and whoever wants bytes waits for it, whoever has
 //! asked for it: a fiber may have been cancelled meanwhile. Rejected: a read for each fiber that waits; bytes that came to the read of a cancelled one woke nobody.
@@ -21,27 +17,29 @@
 //! `close` takes the descriptor away from operations that have not begun; its number is free when the
 //! last of the others has ended.
 
+mod lock;
+
 use crate::buffer::{Buffer, ROOM};
 use crate::failure::Failure;
-use crate::fs::{FILES, Operation, Order, check_path, operate, operation, patiently};
+use crate::fs::{FILES, Operation, Order, check_path, limit, operate, operation, patiently};
 use crate::helpers::{self, Answer, Place};
 use crate::lines;
 use crate::options;
+use crate::waiting::{Side, Timeouts};
 use parking_lot::{Condvar, Mutex};
 use perilune_domain::objects::fill;
-use perilune_domain::outside::{self, Reason, Turn, Waiter};
+use perilune_domain::outside::{self, Reason, Waiter};
+use perilune_domain::surplus::{self, ANY, Limit};
 use perilune_stdlib::io::pace::{self, Pace};
 use perilune_stdlib::io::{is_slow_pretended, pretend_to_be_slow};
-use perilune_trace::event::Verb;
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
 use rustix::buffer::spare_capacity;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, IoSliceMut, ReadWriteFlags};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
 
 /// The kind of open files.
 pub static FILE: SharedKind = SharedKind::new("file", open_kind);
@@ -52,8 +50,6 @@ const LINE_LIMIT: usize = 1 << 20;
 const ALL_LIMIT: usize = 64 << 20;
 /// Read at a time at most, of what is asked for.
 const MOST_ROOM: usize = 1 << 20;
-/// Between two looks at a lock that somebody else has.
-const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
 /// An open file.
 pub struct File {
@@ -63,6 +59,7 @@ pub struct File {
     appends: bool,
     has_position: bool,
     pace: OnceLock<&'static Pace>,
+    timeouts: Timeouts,
     /// A read of what has no position has ended.
     filled: Condvar,
 }
@@ -112,14 +109,27 @@ impl SharedObject for File {
 
 fn open_kind(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
     let methods: &[&'static Native] = &[
-        &READ, &READ_LINE, &READ_ALL, &READ_AT, &LINES, &WRITE, &WRITE_AT, &SEEK, &SIZE, &TRUNCATE, &SYNC,
-        &LOCK, &UNLOCK, &CLOSE,
+        &READ,
+        &READ_LINE,
+        &READ_ALL,
+        &READ_AT,
+        &LINES,
+        &WRITE,
+        &WRITE_AT,
+        &SEEK,
+        &SIZE,
+        &TRUNCATE,
+        &SYNC,
+        &lock::LOCK,
+        &lock::UNLOCK,
+        &SET,
+        &CLOSE,
     ];
     fill(vm, mt, methods, &[("__close", &AT_SCOPE_END)])
 }
 
-fn this(vm: &mut Vm) -> LuaResult<Arc<File>> {
-    vm.check_shared_arc(1, &FILE)
+fn this(vm: &mut Vm, last: u32, limit: Limit) -> LuaResult<Arc<File>> {
+    surplus::this(vm, &FILE, last, limit)
 }
 
 impl File {
@@ -139,6 +149,7 @@ impl File {
             appends,
             has_position,
             pace: OnceLock::new(),
+            timeouts: Timeouts::default(),
             filled: Condvar::new(),
         })
     }
@@ -352,7 +363,7 @@ fn flags_of(mode: &[u8]) -> Option<OFlags> {
     Some(flags | OFlags::CLOEXEC)
 }
 
-/// `fs.open(path [, mode])`: a file object.
+/// `fs.open(path [, mode [, {timeout=}]])`: a file object.
 pub static OPEN: Native = Native::leaf("open", |vm| {
     let order = |vm: &mut Vm| {
         let path = check_path(vm, 1)?;
@@ -364,7 +375,7 @@ pub static OPEN: Native = Native::leaf("open", |vm| {
             );
             return Err(vm.arg_error(2, &text));
         };
-        Ok((path, move |path: &Path| {
+        Ok((path, limit(vm, 3)?, move |path: &Path| {
             let fd = rustix::fs::open(path, flags, Mode::from_raw_mode(0o666))?;
             Ok(File::new(fd, path.to_path_buf(), flags.contains(OFlags::APPEND)))
         }))
@@ -390,9 +401,10 @@ enum Look {
 
 /// Reads until `look` finds what it wants.
 fn reading(vm: &mut Vm, file: &Arc<File>, mut look: impl FnMut(&State) -> Look) -> LuaResult<u32> {
-    let mut answer = helpers::answer::<Filled>(vm)?;
+    let (mut answer, mut deadline) = helpers::answer_and_deadline::<Filled>(vm)?;
     if matches!(answer, Answer::None) {
         outside::give_way(vm)?;
+        deadline = file.timeouts.deadline(Side::Read);
     }
     loop {
         match answer {
@@ -425,15 +437,17 @@ fn reading(vm: &mut Vm, file: &Arc<File>, mut look: impl FnMut(&State) -> Look) 
         answer = match file.fill(want, true) {
             Ok(true) => Answer::None,
             Err(failure) => Answer::Failed(failure),
-            Ok(false) if !vm.can_park() => Answer::Some(vm.blocking(|| file.fill_here(want, seen))),
+            Ok(false) if deadline.is_none() && !vm.can_park() => {
+                Answer::Some(vm.blocking(|| file.fill_here(want, seen)))
+            }
             Ok(false) if !file.has_position => {
-                helpers::ask_with(vm, file.waits("read"), None, |waiter, place| {
+                helpers::ask_with(vm, file.waits("read"), deadline, |waiter, place| {
                     file.fill_for(want, seen, waiter, place)
                 })?
             }
             Ok(false) => {
                 let this = Arc::clone(file);
-                helpers::ask(vm, &FILES, file.waits("read"), None, move || {
+                helpers::ask(vm, &FILES, file.waits("read"), deadline, move || {
                     pretend_to_be_slow();
                     this.fill(want, false)
                 })?
@@ -455,7 +469,7 @@ fn check_bytes(vm: &mut Vm, n: u32, default: usize) -> LuaResult<usize> {
 
 /// `f:read([n])`: what there is, at least a byte, at most n; nil at the end.
 static READ: Native = Native::leaf("read", |vm| {
-    let file = this(vm)?;
+    let file = this(vm, 2, Limit::ReadTimeout)?;
     let most = check_bytes(vm, 2, ROOM)?;
     reading(vm, &file, |state| match state.buffer.len() {
         0 if state.is_at_end => Look::End,
@@ -482,7 +496,7 @@ fn look_for_line(state: &State, limit: usize) -> Look {
 
 /// `f:read_line([limit])`: a line without its end; nil at the end.
 static READ_LINE: Native = Native::leaf("read_line", |vm| {
-    let file = this(vm)?;
+    let file = this(vm, 2, Limit::ReadTimeout)?;
     let limit = check_bytes(vm, 2, LINE_LIMIT)?;
     reading(vm, &file, |state| look_for_line(state, limit))
 });
@@ -490,31 +504,25 @@ static READ_LINE: Native = Native::leaf("read_line", |vm| {
 /// `f:lines([limit])`: an iterator over lines.
 static LINES: Native = Native::leaf("lines", |vm| {
     let limit = check_bytes(vm, 2, LINE_LIMIT)?;
-    this(vm)?;
+    this(vm, 2, Limit::ReadTimeout)?;
     lines::iterator(vm, &NEXT_LINE, limit)
 });
 
 /// One step of it. What is not the end of the file is an error, as with `io.lines`: a loop could not tell.
 static NEXT_LINE: Native = Native::leaf("next_line", |vm| {
     let (file, limit) = lines::of_step::<File>(vm)?;
-    let mut failed = None;
-    let n = reading(vm, &file, |state| match look_for_line(state, limit) {
-        Look::Fail(failure) => {
-            failed = Some(failure.message());
-            Look::Fail(failure)
-        }
-        found => found,
-    })?;
-    match failed {
-        Some(message) => Err(vm.error(message)),
-        None if n > 1 => Err(vm.error(format!("cannot read '{}'", file.path.display()))),
-        None => Ok(n),
+    let n = reading(vm, &file, |state| look_for_line(state, limit))?;
+    if n == 1 {
+        return Ok(n);
     }
+    // `nil, message, code`
+    let message = vm.stack_get(vm.nargs() - n + 2).as_string().map(|text| text.to_text());
+    Err(vm.error(message.unwrap_or_else(|| format!("cannot read '{}'", file.path.display()))))
 });
 
 /// `f:read_all([limit])`: everything from the position to the end.
 static READ_ALL: Native = Native::leaf("read_all", |vm| {
-    let file = this(vm)?;
+    let file = this(vm, 2, Limit::ReadTimeout)?;
     let limit = check_bytes(vm, 2, ALL_LIMIT)?;
     reading(vm, &file, |state| match state.buffer.len() {
         there if there > limit => {
@@ -528,7 +536,7 @@ static READ_ALL: Native = Native::leaf("read_all", |vm| {
 /// `f:read_at(offset, n)`: what is there, at most n bytes; the position stays. Nil at the end.
 static READ_AT: Native = Native::leaf("read_at", |vm| {
     let order = |vm: &mut Vm| {
-        let file = this(vm)?;
+        let file = this(vm, 3, Limit::ReadTimeout)?;
         let from = check_offset(vm, 2)?;
         let most = check_bytes(vm, 3, ROOM)?;
         if vm.can_park()
@@ -537,12 +545,12 @@ static READ_AT: Native = Native::leaf("read_at", |vm| {
         {
             return Ok(Order::Done(Ok(bytes)));
         }
-        let what = file.waits("read");
+        let (what, deadline) = (file.waits("read"), file.timeouts.deadline(Side::Read));
         let job = move || {
             let fd = file.descriptor()?;
             read_at(&fd, from, most).map_err(|error| file.failure("read", error))
         };
-        Ok(Order::Work(what, job))
+        Ok(Order::Work(what, deadline, job))
     };
     match operation(vm, order)? {
         Ok(bytes) if bytes.is_empty() => vm.ret(Value::NIL),
@@ -605,7 +613,7 @@ fn done(vm: &mut Vm, outcome: Result<(), Failure>) -> LuaResult<u32> {
 /// Writes arguments from `first` on; `at`: there, and the position stays.
 fn writing(vm: &mut Vm, first: u32, at: Option<u32>) -> LuaResult<u32> {
     let order = |vm: &mut Vm| {
-        let file = this(vm)?;
+        let file = this(vm, ANY, Limit::WriteTimeout)?;
         let at = at.map(|n| check_offset(vm, n)).transpose()?;
         let mut bytes = Vec::new();
         for n in first..=vm.nargs() {
@@ -616,8 +624,8 @@ fn writing(vm: &mut Vm, first: u32, at: Option<u32>) -> LuaResult<u32> {
         {
             return Ok(Order::Done(outcome));
         }
-        let what = file.waits("write");
-        Ok(Order::Work(what, move || file.write(at, &bytes)))
+        let (what, deadline) = (file.waits("write"), file.timeouts.deadline(Side::Write));
+        Ok(Order::Work(what, deadline, move || file.write(at, &bytes)))
     };
     let outcome = operation(vm, order)?;
     done(vm, outcome)
@@ -632,7 +640,7 @@ static WRITE_AT: Native = Native::leaf("write_at", |vm| writing(vm, 3, Some(2)))
 /// `f:truncate([size])`: makes it that long; without a size, as long as the position is.
 static TRUNCATE: Native = Native::leaf("truncate", |vm| {
     let order = |vm: &mut Vm| {
-        let file = this(vm)?;
+        let file = this(vm, 2, Limit::WriteTimeout)?;
         let size = if vm.arg_is_none_or_nil(2) { file.state.lock().position } else { check_offset(vm, 2)? };
         let job = {
             let file = Arc::clone(&file);
@@ -645,7 +653,7 @@ static TRUNCATE: Native = Native::leaf("truncate", |vm| {
                 rustix::fs::ftruncate(&fd, size).map_err(|error| file.failure("truncate", error))
             }
         };
-        Ok(Order::Work(file.waits("truncate"), job))
+        Ok(Order::Work(file.waits("truncate"), file.timeouts.deadline(Side::Write), job))
     };
     let outcome = operation(vm, order)?;
     done(vm, outcome)
@@ -654,12 +662,12 @@ static TRUNCATE: Native = Native::leaf("truncate", |vm| {
 /// `f:sync()`: what was written is on the disk.
 static SYNC: Native = Native::leaf("sync", |vm| {
     let order = |vm: &mut Vm| {
-        let file = this(vm)?;
+        let file = this(vm, 1, Limit::WriteTimeout)?;
         let job = {
             let file = Arc::clone(&file);
             move || rustix::fs::fsync(&*file.descriptor()?).map_err(|error| file.failure("sync", error))
         };
-        Ok(Order::Work(file.waits("sync"), job))
+        Ok(Order::Work(file.waits("sync"), file.timeouts.deadline(Side::Write), job))
     };
     let outcome = operation(vm, order)?;
     done(vm, outcome)
@@ -676,7 +684,7 @@ fn size(file: &File) -> Result<u64, Failure> {
 
 /// `f:seek([whence [, offset]])`: as that of `io`: moves the position, and returns it.
 static SEEK: Native = Native::leaf("seek", |vm| {
-    let file = this(vm)?;
+    let file = this(vm, 3, Limit::Own)?;
     let whence = if vm.arg_is_none_or_nil(2) { b"cur".to_vec() } else { vm.check_str(2)?.bytes().to_vec() };
     let offset = vm.opt_int(3, 0)?;
     if !file.has_position {
@@ -707,16 +715,30 @@ static SEEK: Native = Native::leaf("seek", |vm| {
 
 /// `f:size()`: bytes.
 static SIZE: Native = Native::leaf("size", |vm| {
-    let file = this(vm)?;
+    let file = this(vm, 1, Limit::Own)?;
     match size(&file) {
         Ok(size) => vm.ret(size as i64),
         Err(failure) => failure.ret(vm),
     }
 });
 
+/// `f:set{read_timeout=, write_timeout=}`: the file. The latter is also for `truncate` and `sync`.
+static SET: Native = Native::leaf("set", |vm| {
+    let file = this(vm, 2, Limit::Own)?;
+    let options = vm.check_table(2)?;
+    options::check(vm, options, &["read_timeout", "write_timeout"])?;
+    for (name, side) in [("read_timeout", Side::Read), ("write_timeout", Side::Write)] {
+        if let Some(span) = options::span(vm, options, name)? {
+            file.timeouts.set(side, span);
+        }
+    }
+    let this = vm.arg(1);
+    vm.ret(this)
+});
+
 /// `f:close()`: true if it was open.
 static CLOSE: Native = Native::leaf("close", |vm| {
-    let file = this(vm)?;
+    let file = this(vm, 1, Limit::Own)?;
     let fd = file.fd.lock().take();
     file.state.lock().buffer.clear();
     let was_open = fd.is_some();
@@ -725,171 +747,12 @@ static CLOSE: Native = Native::leaf("close", |vm| {
 });
 
 static AT_SCOPE_END: Native = Native::leaf("close", |vm| {
-    let file = this(vm)?;
+    let file = this(vm, ANY, Limit::Own)?;
     let fd = file.fd.lock().take();
     file.state.lock().buffer.clear();
     drop(fd);
     Ok(0)
 });
 
-// -- Locks -----------------------------------------------------------------------------------------------------------------------
-
-/// What is put aside by one who waits for a lock.
-struct Queued {
-    deadline: Option<Instant>,
-    pause: Duration,
-}
-
-/// `f:lock([{shared=, timeout=}])`: waits until this open file has the lock (`flock`). A timeout of 0 only looks.
-static LOCK: Native = Native::leaf("lock", |vm| {
-    let file = this(vm)?;
-    let (mut shared, mut timeout) = (false, None);
-    if !vm.arg_is_none_or_nil(2) {
-        let table = vm.check_table(2)?;
-        options::check(vm, table, &["shared", "timeout"])?;
-        shared = options::flag(vm, table, "shared")?.unwrap_or(false);
-        timeout = options::span(vm, table, "timeout")?.flatten();
-    }
-    let queued = match outside::woken(vm)? {
-        Turn::First => None,
-        Turn::Asleep => return Err(vm.park()),
-        Turn::Woken(..) => {
-            let queued = outside::take_data::<Queued>(vm);
-            outside::finish(vm);
-            queued
-        }
-    };
-    let mut queued = match queued {
-        Some(queued) => *queued,
-        None => Queued {
-            deadline: timeout.and_then(|span| Instant::now().checked_add(span)),
-            pause: Duration::from_millis(1),
-        },
-    };
-    let how =
-        if shared { FlockOperation::NonBlockingLockShared } else { FlockOperation::NonBlockingLockExclusive };
-    loop {
-        let fd = match file.descriptor() {
-            Ok(fd) => fd,
-            Err(failure) => return failure.ret(vm),
-        };
-        match rustix::fs::flock(&*fd, how) {
-            Ok(()) => return vm.ret(true),
-            Err(Errno::INTR) => continue,
-            Err(Errno::WOULDBLOCK) => {}
-            Err(error) => return file.failure("lock", error).ret(vm),
-        }
-        let now = Instant::now();
-        if queued.deadline.is_some_and(|deadline| deadline <= now) {
-            return Failure::Timeout.ret(vm);
-        }
-        outside::begin(vm, Verb::Acquires, file.waits("lock"))?;
-        let next = now.checked_add(queued.pause);
-        let at = match (next, queued.deadline) {
-            (Some(next), Some(deadline)) => Some(next.min(deadline)),
-            (next, _) => next,
-        };
-        let pause = (queued.pause * 2).min(LONGEST_PAUSE);
-        outside::set_data(vm, Queued { deadline: queued.deadline, pause });
-        outside::limit_at(vm, at)?;
-        if outside::sleeps(vm) {
-            return Err(vm.park());
-        }
-        if let Some(aside) = outside::take_data::<Queued>(vm) {
-            queued = *aside;
-        }
-        outside::finish(vm);
-    }
-});
-
-/// `f:unlock()`
-static UNLOCK: Native = Native::leaf("unlock", |vm| {
-    let file = this(vm)?;
-    let unlock = |fd: Arc<OwnedFd>| {
-        rustix::fs::flock(&*fd, FlockOperation::Unlock).map_err(|error| file.failure("unlock", error))
-    };
-    let outcome = file.descriptor().and_then(unlock);
-    done(vm, outcome)
-});
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn modes_are_those_of_io_open() {
-        assert_eq!(flags_of(b"r"), Some(OFlags::RDONLY | OFlags::CLOEXEC));
-        assert_eq!(flags_of(b"rb+"), Some(OFlags::RDWR | OFlags::CLOEXEC));
-        assert_eq!(
-            flags_of(b"wx"),
-            Some(OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::EXCL | OFlags::CLOEXEC)
-        );
-        assert_eq!(flags_of(b"a+"), Some(OFlags::RDWR | OFlags::CREATE | OFlags::APPEND | OFlags::CLOEXEC));
-        for bad in [&b""[..], b"x", b"rw", b"r++", b"rx", b"w b"] {
-            assert_eq!(flags_of(bad), None, "{bad:?}");
-        }
-    }
-
-    /// A new file whose device is one that nobody knows.
-    fn scratch(folder: &perilune_test::Folder, appends: bool) -> (Arc<File>, &'static Pace) {
-        let path = folder.join("scratch");
-        let mut flags = OFlags::CREATE | OFlags::TRUNC | OFlags::RDWR | OFlags::CLOEXEC;
-        flags.set(OFlags::APPEND, appends);
-        let fd = rustix::fs::open(&path, flags, Mode::from_raw_mode(0o600)).expect("it is made");
-        let file = File::new(fd, path, appends);
-        let pace = *file.pace.get_or_init(|| Box::leak(Box::new(Pace::new())));
-        (file, pace)
-    }
-
-    fn contents(file: &File) -> Vec<u8> {
-        std::fs::read(&file.path).expect("it is there")
-    }
-
-    fn trust(pace: &Pace) {
-        // One during which the processor was somebody else's has to be made good.
-        while !pace.is_trusted() {
-            pace.patiently(|| ());
-        }
-    }
-
-    #[test]
-    fn what_a_device_takes_quickly_is_written_at_once_and_nothing_else() {
-        let folder = perilune_test::Folder::new();
-        let (file, pace) = scratch(&folder, false);
-        assert!(file.write_now(None, b"nobody knows it").is_none());
-        assert_eq!((contents(&file), file.state.lock().position), (vec![], 0), "it has taken no place");
-        file.write(None, b"one ").expect("a helper writes");
-        trust(pace);
-        assert!(file.write_now(None, b"two").expect("at once").is_ok());
-        assert_eq!(file.state.lock().position, 7);
-        trust(pace);
-        assert!(file.write_now(Some(0), b"O").expect("at once").is_ok());
-        assert_eq!((contents(&file), file.state.lock().position), (b"One two".to_vec(), 7));
-        trust(pace);
-        assert!(file.write_now(None, &vec![b'x'; pace::LARGEST + 1]).is_none(), "that is much");
-        file.fd.lock().take();
-        assert!(file.write_now(None, b"closed").is_none());
-        assert!(matches!(file.write(None, b"closed"), Err(Failure::Closed)));
-        assert_eq!(contents(&file), b"One two");
-    }
-
-    #[test]
-    fn long_writes_have_one_place_and_go_in_pieces() {
-        let folder = perilune_test::Folder::new();
-        for appends in [false, true] {
-            let (file, _) = scratch(&folder, appends);
-            let text: Vec<u8> = (0..3 * pace::LARGEST + 17).map(|n| (n % 251) as u8).collect();
-            file.write(None, b"begin").expect("written");
-            file.write(None, &text).expect("written");
-            assert!(contents(&file) == [b"begin", &text[..]].concat(), "appends: {appends}");
-        }
-    }
-
-    #[test]
-    fn what_has_no_position_is_never_written_at_once() {
-        let (_reader, writer) = rustix::pipe::pipe().expect("a pipe");
-        let file = File::new(writer, "pipe".into(), false);
-        assert!(file.write_now(None, b"x").is_none());
-        assert!(file.pace.get().is_none());
-    }
-}
+mod tests;

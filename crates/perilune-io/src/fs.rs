@@ -4,7 +4,8 @@
 //! of their own (`helpers.rs`), [`FILES`] at most; elsewhere at once, as a helper costs 50 us. What needs no disk is not handed over: reading a file whose name and contents the system has in
 //! memory is tried first, with calls that fail instead of blocking (`RESOLVE_CACHED`, `RWF_NOWAIT`), and writes are made at once while the device has been quick (`pace.rs` of the standard library).
 //!
-//! An operation that is cancelled before a helper has begun with it does not happen; one that has begun comes to its end, and nobody hears of it.
+//! An operation that is cancelled, or whose time is over, before a helper has begun with it does not happen; one that has begun comes to its end, and nobody hears of it. One with a time limit is
+//! made by a helper wherever a wait is possible: the thread itself could not be called back.
 
 use crate::cases;
 use crate::failure::Failure;
@@ -13,10 +14,11 @@ use crate::helpers::{self, Answer, Desk};
 use crate::options;
 use crate::watch::{self, WATCH, Watch};
 use perilune_domain::outside::{self, Awaited};
+use perilune_domain::surplus::{self, Limit};
 use perilune_stdlib::io::pace::{self, Pace};
 use perilune_stdlib::io::{is_slow_pretended, pretend_to_be_slow};
 use perilune_trace::ObjectKind;
-use perilune_vm::{LuaResult, Native, Value, Vm};
+use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 use std::ffi::OsStr;
@@ -27,6 +29,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// Helper threads at most.
 const MOST: usize = 48;
@@ -88,8 +91,25 @@ fn failure(verb: &str, path: &Path, error: &std::io::Error) -> Failure {
 pub enum Order<T, W> {
     /// It needed no disk, and is done.
     Done(Result<T, Failure>),
-    /// This is to be done, which may have to wait for one.
-    Work(Arc<Operation>, W),
+    /// This is to be done, which may have to wait for one; until then, at most.
+    Work(Arc<Operation>, Option<Instant>, W),
+}
+
+/// Argument `n`, the last one, as a table of options of an operation: `timeout`, and these others. The table, and when the operation is over that begins now.
+fn limits(vm: &mut Vm, n: u32, others: &[&str]) -> LuaResult<(Option<Gc<Table>>, Option<Instant>)> {
+    surplus::none_behind(vm, n, Limit::Own)?;
+    if vm.arg_is_none_or_nil(n) {
+        return Ok((None, None));
+    }
+    let table = vm.check_table(n)?;
+    let known: Vec<&str> = others.iter().copied().chain(["timeout"]).collect();
+    options::check(vm, table, &known)?;
+    Ok((Some(table), options::deadline(vm, table)?))
+}
+
+/// The same, of an operation that has no other option.
+pub fn limit(vm: &mut Vm, n: u32) -> LuaResult<Option<Instant>> {
+    limits(vm, n, &[]).map(|(_, deadline)| deadline)
 }
 
 /// Does what `order` makes of the arguments at the first turn, on a helper if others can use the domain.
@@ -105,18 +125,18 @@ where
         Answer::Failed(failure) => Err(failure),
         Answer::None => {
             outside::give_way(vm)?;
-            let (what, work) = match order(vm)? {
+            let (what, deadline, work) = match order(vm)? {
                 Order::Done(result) => return Ok(result),
-                Order::Work(what, work) => (what, work),
+                Order::Work(what, deadline, work) => (what, deadline, work),
             };
-            if !vm.can_park() {
+            if deadline.is_none() && !vm.can_park() {
                 return Ok(vm.blocking(work));
             }
             let work = move || {
                 pretend_to_be_slow();
                 work()
             };
-            match helpers::ask(vm, &FILES, what, None, work)? {
+            match helpers::ask(vm, &FILES, what, deadline, work)? {
                 Answer::Some(result) => result,
                 Answer::Failed(failure) => Err(failure),
                 Answer::None => Err(Failure::Closed),
@@ -125,17 +145,17 @@ where
     })
 }
 
-/// The same on a path: what is to be done there. `deliver` pushes its result.
+/// The same on a path: what is to be done there, and until when. `deliver` pushes its result.
 pub fn operate<T: Send + 'static, W>(
     vm: &mut Vm,
     verb: &'static str,
-    order: impl FnOnce(&mut Vm) -> LuaResult<(PathBuf, W)>,
+    order: impl FnOnce(&mut Vm) -> LuaResult<(PathBuf, Option<Instant>, W)>,
     deliver: impl FnOnce(&mut Vm, T) -> LuaResult<u32>,
 ) -> LuaResult<u32>
 where
     W: FnOnce(&Path) -> std::io::Result<T> + Send + 'static,
 {
-    let order = |vm: &mut Vm| order(vm).map(|(path, work)| (path, None, work));
+    let order = |vm: &mut Vm| order(vm).map(|(path, deadline, work)| (path, deadline, None, work));
     operate_at_once(vm, verb, order, deliver)
 }
 
@@ -143,19 +163,20 @@ where
 fn operate_at_once<T: Send + 'static, W>(
     vm: &mut Vm,
     verb: &'static str,
-    order: impl FnOnce(&mut Vm) -> LuaResult<(PathBuf, Option<std::io::Result<T>>, W)>,
+    order: impl FnOnce(&mut Vm) -> LuaResult<(PathBuf, Option<Instant>, Option<std::io::Result<T>>, W)>,
     deliver: impl FnOnce(&mut Vm, T) -> LuaResult<u32>,
 ) -> LuaResult<u32>
 where
     W: FnOnce(&Path) -> std::io::Result<T> + Send + 'static,
 {
     let order = |vm: &mut Vm| {
-        let (path, there, work) = order(vm)?;
+        let (path, deadline, there, work) = order(vm)?;
         if let Some(result) = there {
             return Ok(Order::Done(result.map_err(|error| failure(verb, &path, &error))));
         }
         let what = Arc::new(Operation { verb, path: path.clone() });
-        Ok(Order::Work(what, move || work(&path).map_err(|error| failure(verb, &path, &error))))
+        let work = move || work(&path).map_err(|error| failure(verb, &path, &error));
+        Ok(Order::Work(what, deadline, work))
     };
     match operation(vm, order)? {
         Ok(result) => deliver(vm, result),
@@ -177,14 +198,17 @@ struct Part {
     length: Option<usize>,
     /// More than so many are a failure.
     limit: usize,
+    deadline: Option<Instant>,
 }
 
 /// Argument `n`: a limit, or a table of options.
 fn check_part(vm: &mut Vm, n: u32) -> LuaResult<Part> {
-    let mut part = Part { offset: 0, length: None, limit: LIMIT };
+    let mut part = Part { offset: 0, length: None, limit: LIMIT, deadline: None };
     let bytes = |n: i64| usize::try_from(n).unwrap_or(usize::MAX);
+    surplus::none_behind(vm, n, Limit::Table)?;
     if let Some(table) = vm.arg(n).as_table() {
-        options::check(vm, table, &["limit", "offset", "length"])?;
+        options::check(vm, table, &["limit", "offset", "length", "timeout"])?;
+        part.deadline = options::deadline(vm, table)?;
         part.offset = options::int(vm, table, "offset", 0, i64::MAX)?.unwrap_or(0) as u64;
         part.length = options::int(vm, table, "length", 0, i64::MAX)?.map(bytes);
         part.limit = options::int(vm, table, "limit", 0, i64::MAX)?.map_or(LIMIT, bytes);
@@ -197,7 +221,7 @@ fn check_part(vm: &mut Vm, n: u32) -> LuaResult<Part> {
     Ok(part)
 }
 
-/// `fs.read(path [, limit or {limit=, offset=, length=}])`: the contents.
+/// `fs.read(path [, limit or {limit=, offset=, length=, timeout=}])`: the contents.
 static READ: Native = Native::leaf("read", |vm| {
     let part = check_part(vm, 2)?;
     let deliver = |vm: &mut Vm, contents: Option<Vec<u8>>| match contents {
@@ -212,7 +236,8 @@ static READ: Native = Native::leaf("read", |vm| {
         let path = check_path(vm, 1)?;
         let whole = part.offset == 0 && part.length.is_none();
         let there = if vm.can_park() && whole { read_now(&path, part.limit) } else { None };
-        Ok((path, there.map(|contents| Ok(Some(contents))), move |path: &Path| read(path, part)))
+        let there = there.map(|contents| Ok(Some(contents)));
+        Ok((path, part.deadline, there, move |path: &Path| read(path, part)))
     };
     operate_at_once(vm, "read", order, deliver)
 });
@@ -254,15 +279,14 @@ fn read_now(path: &Path, limit: usize) -> Option<Vec<u8>> {
     Some(contents)
 }
 
-/// `fs.write(path, text [, {append=, atomic=, sync=}])`
+/// `fs.write(path, text [, {append=, atomic=, sync=, timeout=}])`
 static WRITE: Native = Native::leaf("write", |vm| {
     let order = |vm: &mut Vm| {
         let path = check_path(vm, 1)?;
         let text = vm.check_str(2)?.bytes().to_vec();
         let (mut append, mut atomic, mut sync) = (false, false, false);
-        if !vm.arg_is_none_or_nil(3) {
-            let table = vm.check_table(3)?;
-            options::check(vm, table, &["append", "atomic", "sync"])?;
+        let (table, deadline) = limits(vm, 3, &["append", "atomic", "sync"])?;
+        if let Some(table) = table {
             append = options::flag(vm, table, "append")?.unwrap_or(false);
             atomic = options::flag(vm, table, "atomic")?.unwrap_or(false);
             sync = options::flag(vm, table, "sync")?.unwrap_or(false);
@@ -274,7 +298,7 @@ static WRITE: Native = Native::leaf("write", |vm| {
         let work = move |path: &Path| {
             if atomic { replace(path, &text, sync) } else { write(path, &text, append, sync) }
         };
-        Ok((path, there, work))
+        Ok((path, deadline, there, work))
     };
     operate_at_once(vm, "write", order, done)
 });
@@ -335,10 +359,11 @@ fn replace(path: &Path, text: &[u8], sync: bool) -> std::io::Result<()> {
     written().inspect_err(|_| drop(std::fs::remove_file(&name)))
 }
 
-/// `fs.sync(path)`: what was written to a file, or done to a directory, is on the disk.
+/// `fs.sync(path [, {timeout=}])`: what was written to a file, or done to a directory, is on the disk.
 static SYNC: Native = Native::leaf("sync", |vm| {
     let order = |vm: &mut Vm| {
-        Ok((check_path(vm, 1)?, |path: &Path| std::fs::File::open(path).and_then(|file| file.sync_all())))
+        let (path, deadline) = (check_path(vm, 1)?, limit(vm, 2)?);
+        Ok((path, deadline, |path: &Path| std::fs::File::open(path).and_then(|file| file.sync_all())))
     };
     operate(vm, "sync", order, done)
 });
@@ -358,11 +383,11 @@ fn temporary(folder: &Path, mode: u32) -> std::io::Result<(std::fs::File, PathBu
     }
 }
 
-/// `fs.temporary([folder])`: the name of a new, empty file that is this user's alone.
+/// `fs.temporary([folder [, {timeout=}]])`: the name of a new, empty file that is this user's alone.
 static TEMPORARY: Native = Native::leaf("temporary", |vm| {
     let order = |vm: &mut Vm| {
         let folder = if vm.arg_is_none_or_nil(1) { std::env::temp_dir() } else { check_path(vm, 1)? };
-        Ok((folder, |folder: &Path| {
+        Ok((folder, limit(vm, 2)?, |folder: &Path| {
             temporary(folder, 0o600).map(|(_, name)| name.into_os_string().into_vec())
         }))
     };
@@ -378,17 +403,16 @@ struct Facts {
     times: [(&'static str, f64); 3],
 }
 
-/// `fs.stat(path [, {follow=}])`
+/// `fs.stat(path [, {follow=, timeout=}])`
 static STAT: Native = Native::leaf("stat", |vm| {
     let order = |vm: &mut Vm| {
         let path = check_path(vm, 1)?;
         let mut follow = true;
-        if !vm.arg_is_none_or_nil(2) {
-            let table = vm.check_table(2)?;
-            options::check(vm, table, &["follow"])?;
+        let (table, deadline) = limits(vm, 2, &["follow"])?;
+        if let Some(table) = table {
             follow = options::flag(vm, table, "follow")?.unwrap_or(true);
         }
-        Ok((path, move |path: &Path| {
+        Ok((path, deadline, move |path: &Path| {
             let found = if follow { std::fs::metadata(path)? } else { std::fs::symlink_metadata(path)? };
             Ok(facts(&found))
         }))
@@ -436,10 +460,11 @@ fn facts(found: &std::fs::Metadata) -> Facts {
     }
 }
 
-/// `fs.dir(path)`: the names in a directory, sorted.
+/// `fs.dir(path [, {timeout=}])`: the names in a directory, sorted.
 static DIR: Native = Native::leaf("dir", |vm| {
     let order = |vm: &mut Vm| {
-        Ok((check_path(vm, 1)?, |path: &Path| {
+        let (path, deadline) = (check_path(vm, 1)?, limit(vm, 2)?);
+        Ok((path, deadline, |path: &Path| {
             let mut names = Vec::new();
             for entry in std::fs::read_dir(path)? {
                 names.push(entry?.file_name().into_vec());
@@ -459,46 +484,42 @@ static DIR: Native = Native::leaf("dir", |vm| {
     })
 });
 
-/// `fs.mkdir(path [, {parents=}])`
+/// `fs.mkdir(path [, {parents=, timeout=}])`
 static MKDIR: Native = Native::leaf("mkdir", |vm| {
     let order = |vm: &mut Vm| {
         let path = check_path(vm, 1)?;
         let mut parents = false;
-        if !vm.arg_is_none_or_nil(2) {
-            let table = vm.check_table(2)?;
-            options::check(vm, table, &["parents"])?;
+        let (table, deadline) = limits(vm, 2, &["parents"])?;
+        if let Some(table) = table {
             parents = options::flag(vm, table, "parents")?.unwrap_or(false);
         }
-        Ok((
-            path,
-            move |path: &Path| {
-                if parents { std::fs::create_dir_all(path) } else { std::fs::create_dir(path) }
-            },
-        ))
+        let work = move |path: &Path| {
+            if parents { std::fs::create_dir_all(path) } else { std::fs::create_dir(path) }
+        };
+        Ok((path, deadline, work))
     };
     operate(vm, "make", order, done)
 });
 
-/// `fs.rename(from, to)`
+/// `fs.rename(from, to [, {timeout=}])`
 static RENAME: Native = Native::leaf("rename", |vm| {
     let order = |vm: &mut Vm| {
         let (from, to) = (check_path(vm, 1)?, check_path(vm, 2)?);
-        Ok((from, move |from: &Path| std::fs::rename(from, to)))
+        Ok((from, limit(vm, 3)?, move |from: &Path| std::fs::rename(from, to)))
     };
     operate(vm, "rename", order, done)
 });
 
-/// `fs.remove(path [, {recursive=}])`: a file or an empty directory, or everything in it.
+/// `fs.remove(path [, {recursive=, timeout=}])`: a file or an empty directory, or everything in it.
 static REMOVE: Native = Native::leaf("remove", |vm| {
     let order = |vm: &mut Vm| {
         let path = check_path(vm, 1)?;
         let mut recursive = false;
-        if !vm.arg_is_none_or_nil(2) {
-            let table = vm.check_table(2)?;
-            options::check(vm, table, &["recursive"])?;
+        let (table, deadline) = limits(vm, 2, &["recursive"])?;
+        if let Some(table) = table {
             recursive = options::flag(vm, table, "recursive")?.unwrap_or(false);
         }
-        Ok((path, move |path: &Path| match std::fs::symlink_metadata(path)?.is_dir() {
+        Ok((path, deadline, move |path: &Path| match std::fs::symlink_metadata(path)?.is_dir() {
             true if recursive => std::fs::remove_dir_all(path),
             true => std::fs::remove_dir(path),
             false => std::fs::remove_file(path),

@@ -119,8 +119,12 @@ impl Desk {
     }
 }
 
-/// What is put aside by a native that waits for a helper: where the answer will lie.
-struct Asked<T>(Place<T>);
+/// What is put aside by a native that waits for a helper.
+struct Asked<T> {
+    /// Where the answer will lie.
+    place: Place<T>,
+    deadline: Option<Instant>,
+}
 
 /// Where a native is that may ask a helper.
 pub enum Answer<T> {
@@ -137,19 +141,28 @@ pub enum Answer<T> {
 /// # Errors
 /// The park, or what ended the wait.
 pub fn answer<T: Send + 'static>(vm: &mut Vm) -> LuaResult<Answer<T>> {
+    answer_and_deadline(vm).map(|(answer, _)| answer)
+}
+
+/// The same of a native that may ask several times: with the deadline that it has asked with.
+///
+/// # Errors
+/// As [`answer`].
+pub fn answer_and_deadline<T: Send + 'static>(vm: &mut Vm) -> LuaResult<(Answer<T>, Option<Instant>)> {
     match outside::woken(vm)? {
-        Turn::First => Ok(Answer::None),
+        Turn::First => Ok((Answer::None, None)),
         Turn::Asleep => Err(vm.park()),
         Turn::Woken(reason, _) => {
             let asked = outside::take_data::<Asked<T>>(vm);
             outside::finish(vm);
-            let Some(asked) = asked else { return Ok(Answer::None) };
-            let there = asked.0.lock().take();
-            Ok(match (there, reason) {
+            let Some(asked) = asked else { return Ok((Answer::None, None)) };
+            let there = asked.place.lock().take();
+            let answer = match (there, reason) {
                 (Some(there), _) => Answer::Some(there),
                 (None, Reason::Timeout) => Answer::Failed(Failure::Timeout),
                 (None, _) => Answer::Failed(Failure::Closed),
-            })
+            };
+            Ok((answer, asked.deadline))
         }
     }
 }
@@ -193,7 +206,7 @@ pub fn ask_with<T: Send + 'static>(
         outside::finish(vm);
         return Ok(Answer::Failed(failure));
     }
-    outside::set_data(vm, Asked(Arc::clone(&place)));
+    outside::set_data(vm, Asked { place: Arc::clone(&place), deadline });
     if deadline.is_some() {
         outside::limit_at(vm, deadline)?;
     }

@@ -90,7 +90,6 @@ mod slot_tests;
 mod stream;
 #[cfg(test)]
 mod stream_tests;
-mod surplus;
 mod sync;
 #[cfg(feature = "tls")]
 mod tls;

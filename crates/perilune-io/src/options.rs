@@ -1,7 +1,7 @@
 //! Tables of options: each is what it has to be, and none is misspelt.
 
 use perilune_vm::{Gc, LuaResult, Table, Type, Value, Vm};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// All keys of the table are among these.
 ///
@@ -51,6 +51,14 @@ pub fn span(vm: &mut Vm, options: Gc<Table>, name: &str) -> LuaResult<Option<Opt
         Some(seconds) => Ok(Some(Duration::try_from_secs_f64(seconds.max(0.0)).ok())),
         None => Err(vm.error(format!("option '{name}' must be a number of seconds, or false"))),
     }
+}
+
+/// When what begins now is over, by the option `timeout`; `None`: never.
+///
+/// # Errors
+/// It is no time.
+pub fn deadline(vm: &mut Vm, options: Gc<Table>) -> LuaResult<Option<Instant>> {
+    Ok(span(vm, options, "timeout")?.flatten().and_then(|span| Instant::now().checked_add(span)))
 }
 
 /// An integer.

@@ -30,7 +30,8 @@ end
 local Crew = {}
 Crew.__index = Crew
 
-local function join(crew, one)
+local function join(crew, one, listener)
+  does(crew.does, listener)
   if not one.domain:join() then crew.all_ended = false end
 end
 
@@ -91,10 +92,13 @@ local function hand_out(crew, listener, refused)
   end
 end
 
+-- What the fibers do that look after a crew of this name.
+local DOES <const> = { serve = "listener", rpc = "rpc listener", http = "http listener" }
+
 -- Begins `count` domains that run `body`, for connections of `listener`. What does not cross is an error here, in the words that `say` makes of it: it is known there what programs call
 -- what they have given.
 local function begin(listener, count, name, say, body, ...)
-  local crew = setmetatable({ all_ended = true, grace = 10 }, Crew)
+  local crew = setmetatable({ all_ended = true, grace = 10, does = DOES[name] }, Crew)
   for n = 1, count do
     local one = { inbox = pl.channel.new(ROOM), control = pl.channel.new(16), active = pl.atomic(0) }
     local ok, domain = pcall(pl.domain.spawn, name .. " " .. n, member, body, one.inbox, one.control, one.active, listener, ...)
@@ -115,8 +119,9 @@ local function run(crew, listener, refused, closed)
   local kept, closing = keep(listener)
   local until_the_end <close> = kept
   pl.scope(function(s)
-    for _, one in ipairs(crew) do s:spawn(join, crew, one) end
+    for _, one in ipairs(crew) do s:spawn(join, crew, one, listener) end
     s:spawn(function()
+      does(crew.does, listener)
       hand_out(crew, listener, refused)
       local grace = closing:recv(1)
       if closed and not math_type(grace) then

@@ -25,8 +25,8 @@ use crate::doing::DOES;
 use crate::keep::KEEP;
 use crate::listener::LISTENER;
 use crate::options;
-use crate::surplus::{self, Limit};
 use perilune_domain::outside;
+use perilune_domain::surplus::{self, Limit};
 use perilune_vm::{Gc, LuaResult, Native, Table, Type, Value, Vm};
 
 /// Connections at once, if nobody says otherwise.

@@ -9,6 +9,7 @@
 use crate::address;
 use crate::failure::Failure;
 use crate::listener;
+use perilune_domain::surplus::{self, Limit};
 use perilune_vm::{LuaResult, Native, Value, Vm};
 use rustix::fd::{FromRawFd, OwnedFd};
 use rustix::io::Errno;
@@ -48,6 +49,7 @@ fn given() -> Vec<(OwnedFd, String)> {
 
 /// `net.inherited()`: a list of listeners, which are there by their names, too.
 pub static INHERITED: Native = Native::leaf("inherited", |vm| {
+    surplus::none_behind(vm, 0, Limit::Own)?;
     let mut listeners = Vec::new();
     for (n, (fd, name)) in given().into_iter().enumerate() {
         match listener::inherited(fd) {
@@ -73,6 +75,7 @@ pub static INHERITED: Native = Native::leaf("inherited", |vm| {
 
 /// `net.notify(text)`: true: it was sent; false: nobody wants to hear.
 pub static NOTIFY: Native = Native::leaf("notify", |vm| {
+    surplus::none_behind(vm, 1, Limit::Own)?;
     let text = vm.check_str(1)?.bytes().to_vec();
     if text.is_empty() {
         return Err(vm.arg_error(1, "a notice must not be empty: 'READY=1', say"));

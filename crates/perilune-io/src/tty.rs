@@ -8,10 +8,10 @@
 
 use crate::failure::Failure;
 use crate::options;
-use crate::surplus::{self, Limit};
 use parking_lot::Mutex;
 use perilune_domain::objects::fill;
 use perilune_domain::outside;
+use perilune_domain::surplus::{self, Limit};
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -235,6 +235,7 @@ fn with_descriptor<R>(vm: &mut Vm, default: i32, f: impl FnOnce(i32) -> R) -> Lu
 
 /// `tty.is_terminal([file])`
 static IS_TERMINAL: Native = Native::leaf("is_terminal", |vm| {
+    surplus::none_behind(vm, 1, Limit::Own)?;
     // SAFETY: a system call on a number, which need not be an open descriptor.
     let is = with_descriptor(vm, 0, |fd| unsafe { libc::isatty(fd) } == 1)?;
     vm.ret(is == Ok(true))
@@ -242,6 +243,7 @@ static IS_TERMINAL: Native = Native::leaf("is_terminal", |vm| {
 
 /// `tty.size([file])`: columns and lines.
 static SIZE: Native = Native::leaf("size", |vm| {
+    surplus::none_behind(vm, 1, Limit::Own)?;
     let size = with_descriptor(vm, 1, |fd| {
         let mut size = MaybeUninit::<libc::winsize>::zeroed();
         // SAFETY: zero is a valid `winsize`, and a valid place for one.
@@ -263,6 +265,7 @@ static SIZE: Native = Native::leaf("size", |vm| {
 
 /// `tty.raw([file [, {signals=}]])`: an object, with which raw mode ends.
 static RAW: Native = Native::leaf("raw", |vm| {
+    surplus::none_behind(vm, 2, Limit::Own)?;
     let mut signals = false;
     if !vm.arg_is_none_or_nil(2) {
         let table = vm.check_table(2)?;

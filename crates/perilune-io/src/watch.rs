@@ -14,11 +14,11 @@ use crate::failure::Failure;
 use crate::fs::operate;
 use crate::poller::{self, Registration, Source};
 use crate::slot::{Left, Wakes};
-use crate::surplus::{self, ANY, Limit};
 use crate::waiting::{Side, Waited, read_already, reader, turn, wait};
 use parking_lot::Mutex;
 use perilune_domain::objects::fill;
 use perilune_domain::outside::{self, Awaited, Waiter};
+use perilune_domain::surplus::{self, ANY, Limit};
 use perilune_trace::ObjectKind;
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
@@ -238,10 +238,10 @@ fn this(vm: &mut Vm, last: u32, limit: Limit) -> LuaResult<Arc<Watch>> {
     surplus::this(vm, &WATCH, last, limit)
 }
 
-/// `fs.watch(path)`: what tells of changes of a file, or in a directory.
+/// `fs.watch(path [, {timeout=}])`: what tells of changes of a file, or in a directory.
 pub static NEW: Native = Native::leaf("watch", |vm| {
-    surplus::none_behind(vm, 1, Limit::Own)?;
-    let order = |vm: &mut Vm| Ok((crate::fs::check_path(vm, 1)?, begin as fn(&Path) -> _));
+    let order =
+        |vm: &mut Vm| Ok((crate::fs::check_path(vm, 1)?, crate::fs::limit(vm, 2)?, begin as fn(&Path) -> _));
     operate(vm, "watch", order, |vm, asked: Asked| {
         let registration = match poller::register(&asked.fd) {
             Ok(registration) => registration,

@@ -23,8 +23,18 @@ struct First {
     least: u64,
     /// When the timer of processor time fires.
     after: Duration,
-    by_clock: libc::timer_t,
-    by_processor: libc::timer_t,
+    by_clock: Timer,
+    by_processor: Timer,
+}
+
+/// A timer of the system, deleted when it is dropped.
+struct Timer(libc::timer_t);
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        // SAFETY: the timer was made, and nobody else has its number.
+        unsafe { libc::timer_delete(self.0) };
+    }
 }
 
 // SAFETY: timers are numbers, which any thread of the process may use; a handle may be used by any thread.
@@ -33,12 +43,12 @@ unsafe impl Sync for First {}
 static FIRST: AtomicPtr<First> = AtomicPtr::new(ptr::null_mut());
 
 extern "C" fn on_signal(_: libc::c_int) {
-    // SAFETY: null, or what `set` has leaked.
+    // SAFETY: null, or what `set` keeps from the first timer on that has been set.
     let Some(first) = (unsafe { FIRST.load(Ordering::Acquire).as_ref() }) else { return };
     match processor_time() >= first.least {
         true => first.domain.raise_cause(TICK),
-        // SAFETY: the timer is never deleted; nothing here but what a handler may do. If it has been told to be silent meanwhile, there is a tick more.
-        false => drop(unsafe { arm(first.by_processor, libc::TIMER_ABSTIME, first.after) }),
+        // Nothing here but what a handler may do. If it has been told to be silent meanwhile, there is a tick more.
+        false => _ = arm(&first.by_processor, libc::TIMER_ABSTIME, first.after),
     }
 }
 
@@ -61,63 +71,76 @@ impl Alarm {
             return None;
         }
         let nanos = after.as_nanos() as u64;
-        let [by_clock, by_processor] =
-            [libc::CLOCK_MONOTONIC, libc::CLOCK_PROCESS_CPUTIME_ID].map(|clock| timer(clock, signal));
-        let first =
-            First { domain, least: nanos / 4 * 3, after, by_clock: by_clock?, by_processor: by_processor? };
+        let by_clock = Timer::new(libc::CLOCK_MONOTONIC, signal)?;
+        let by_processor = Timer::new(libc::CLOCK_PROCESS_CPUTIME_ID, signal)?;
+        let first = First { domain, least: nanos / 4 * 3, after, by_clock, by_processor };
         let first = Box::into_raw(Box::new(first));
         if FIRST.compare_exchange(ptr::null_mut(), first, Ordering::AcqRel, Ordering::Acquire).is_err() {
             // SAFETY: made above, and nobody else has seen it.
             drop(unsafe { Box::from_raw(first) });
             return None;
         }
-        // SAFETY: zeros are valid for this structure; the handler does only what one may do; the timers are there.
-        unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
-            action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
-            if libc::sigaction(signal, &raw const action, ptr::null_mut()) != 0 {
-                return None;
-            }
-            let left = Duration::from_nanos(nanos.saturating_sub(processor_time()).max(1));
-            arm((*first).by_clock, 0, left).then(|| Alarm(&*first))
+        let left = Duration::from_nanos(nanos.saturating_sub(processor_time()).max(1));
+        // SAFETY: made above; only this call takes it away again, at its end.
+        let alarm = Alarm(unsafe { &*first });
+        if handle(signal, on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t)
+            && arm(&alarm.0.by_clock, 0, left)
+        {
+            return Some(alarm);
         }
+        std::mem::forget(alarm);
+        // It was the default before (`is_free`).
+        handle(signal, libc::SIG_DFL);
+        FIRST.store(ptr::null_mut(), Ordering::Release);
+        // SAFETY: no timer has been set, so no handler has run, and the reference above is gone.
+        drop(unsafe { Box::from_raw(first) });
+        None
     }
 }
 
 impl Drop for Alarm {
     fn drop(&mut self) {
-        for timer in [self.0.by_clock, self.0.by_processor] {
-            // SAFETY: the timer is there for as long as the process lives: the handler may be about to use it.
-            unsafe { arm(timer, 0, Duration::ZERO) };
+        // They are not deleted: the handler may be about to use one.
+        for timer in [&self.0.by_clock, &self.0.by_processor] {
+            arm(timer, 0, Duration::ZERO);
         }
     }
 }
 
-/// A timer of this clock that raises a signal on this thread.
-fn timer(clock: libc::clockid_t, signal: libc::c_int) -> Option<libc::timer_t> {
-    let mut timer: libc::timer_t = ptr::null_mut();
-    // SAFETY: zeros are valid for this structure, and the call only reads it, and writes the timer's number.
-    unsafe {
-        let mut event: libc::sigevent = std::mem::zeroed();
-        event.sigev_notify = libc::SIGEV_THREAD_ID;
-        event.sigev_signo = signal;
-        event.sigev_notify_thread_id = libc::gettid();
-        (libc::timer_create(clock, &raw mut event, &raw mut timer) == 0).then_some(timer)
+impl Timer {
+    /// One of this clock that raises a signal on this thread.
+    fn new(clock: libc::clockid_t, signal: libc::c_int) -> Option<Timer> {
+        let mut timer: libc::timer_t = ptr::null_mut();
+        // SAFETY: zeros are valid for this structure, and the call only reads it, and writes the timer's number.
+        unsafe {
+            let mut event: libc::sigevent = std::mem::zeroed();
+            event.sigev_notify = libc::SIGEV_THREAD_ID;
+            event.sigev_signo = signal;
+            event.sigev_notify_thread_id = libc::gettid();
+            (libc::timer_create(clock, &raw mut event, &raw mut timer) == 0).then_some(Timer(timer))
+        }
     }
 }
 
 /// Has a timer fire once, at this time; zero: not at all. Whether that is so.
-///
-/// # Safety
-/// The timer has been made.
-unsafe fn arm(timer: libc::timer_t, flags: libc::c_int, time: Duration) -> bool {
-    // SAFETY: the caller's promise; zeros are valid for this structure.
+fn arm(timer: &Timer, flags: libc::c_int, time: Duration) -> bool {
+    // SAFETY: a timer that is there; zeros are valid for this structure.
     unsafe {
         let mut wanted: libc::itimerspec = std::mem::zeroed();
         wanted.it_value.tv_sec = time.as_secs() as libc::time_t;
         wanted.it_value.tv_nsec = libc::c_long::from(time.subsec_nanos());
-        libc::timer_settime(timer, flags, &raw const wanted, ptr::null_mut()) == 0
+        libc::timer_settime(timer.0, flags, &raw const wanted, ptr::null_mut()) == 0
+    }
+}
+
+/// Makes this what a signal does: [`on_signal`], or the default. Whether that is so.
+fn handle(signal: libc::c_int, handler: libc::sighandler_t) -> bool {
+    // SAFETY: zeros are valid for this structure; the handler does only what one may do.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler;
+        action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
+        libc::sigaction(signal, &raw const action, ptr::null_mut()) == 0
     }
 }
 
@@ -154,5 +177,16 @@ mod tests {
         }
         assert!(Alarm::set(handle, Duration::from_millis(1)).is_none());
         drop(alarm);
+    }
+
+    #[test]
+    fn timers_that_are_not_needed_are_given_back() {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: a pointer to a structure of this type.
+        assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_SIGPENDING, &raw mut limit) }, 0);
+        // A user has so many; where the limit is out of reach there is nothing to see.
+        for n in 0..limit.rlim_cur.min(1 << 20) + 1 {
+            assert!(Timer::new(libc::CLOCK_MONOTONIC, libc::SIGRTMAX() - 3).is_some(), "timer {n}");
+        }
     }
 }

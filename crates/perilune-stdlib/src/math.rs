@@ -246,15 +246,23 @@ fn quick_abs(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
 
 /// [`floor`] of a number.
 fn quick_floor(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
-    let &[value] = call.arguments else { return Ok(None) };
-    let whole = |x: f64| float_floor_to_integer(x).map_or_else(|| Value::float(x.floor()), Value::int);
-    Ok(if value.is_int() { Some(value) } else { value.as_float().map(whole) })
+    quick_whole(call, float_floor_to_integer, f64::floor)
 }
 
 /// [`ceil`] of a number.
 fn quick_ceil(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    quick_whole(call, float_ceil_to_integer, f64::ceil)
+}
+
+/// A number as an integer next to it, or a float where there is none.
+#[inline(always)]
+fn quick_whole(
+    call: Call<'_>,
+    to_integer: impl Fn(f64) -> Option<i64>,
+    to_float: impl Fn(f64) -> f64,
+) -> LuaResult<Option<Value>> {
     let &[value] = call.arguments else { return Ok(None) };
-    let whole = |x: f64| float_ceil_to_integer(x).map_or_else(|| Value::float(x.ceil()), Value::int);
+    let whole = |x: f64| to_integer(x).map_or_else(|| Value::float(to_float(x)), Value::int);
     Ok(if value.is_int() { Some(value) } else { value.as_float().map(whole) })
 }
 

@@ -122,6 +122,12 @@ fn describe(vm: &mut Vm, name: &str, width: usize) -> LuaResult<()> {
     };
     let value = complete::resolve(vm, name);
     vm.push(value);
+    if let Some(of) = standard(vm, name, value, base.as_deref()) {
+        for line in help::lines(&of).into_iter().chain([help::section(&of)]) {
+            show::line(vm, &line)?;
+        }
+        return Ok(());
+    }
     let mut found = help::find(name, base.as_deref());
     if base.is_none() && value.as_closure().is_some() {
         // The program's own function is meant, whatever else is called so.
@@ -148,6 +154,24 @@ fn describe(vm: &mut Vm, name: &str, width: usize) -> LuaResult<()> {
         show::line(vm, &line)?;
     }
     Ok(())
+}
+
+/// The function of Lua's standard library that a value is, or that a name means which means nothing else.
+fn standard(vm: &mut Vm, name: &str, value: Value, base: Option<&str>) -> Option<perilune_luacats::Function> {
+    if !value.is_function() && !value.is_nil() {
+        return None;
+    }
+    if value.as_closure().is_some() {
+        return None;
+    }
+    if let Some(method) = help::method_of_file(name, base) {
+        return Some(method);
+    }
+    let is_it = |e: &perilune_luacats::Function| match value.is_nil() {
+        true => e.name == name && help::find(name, base).is_empty(),
+        false => complete::resolve(vm, &e.name).same(value),
+    };
+    help::library().into_iter().find(is_it)
 }
 
 /// What the documents call values like this one.

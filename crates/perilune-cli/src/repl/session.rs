@@ -166,7 +166,7 @@ impl Session {
         };
         let outer = match outer {
             Ok(outer) => outer,
-            Err(message) => return Ok(Err(message)),
+            Err(message) => return Ok(Err(with_remedy(vm, message)?)),
         };
         vm.push(outer.into());
         let declared = vm.new_table(2 * names.len(), 0)?;
@@ -186,7 +186,21 @@ impl Session {
 
 /// The input as `lua` would have it.
 fn plain(vm: &mut Vm, text: &[u8], name: &[u8]) -> LuaResult<Result<Value, Value>> {
-    Ok(chunk::load(vm, text, name, b"t", None)?.map(Value::from))
+    match chunk::load(vm, text, name, b"t", None)? {
+        Ok(f) => Ok(Ok(f.into())),
+        Err(message) => Ok(Err(with_remedy(vm, message)?)),
+    }
+}
+
+/// What a session can do that one input cannot.
+fn with_remedy(vm: &mut Vm, message: Value) -> LuaResult<Value> {
+    match message.as_string().map(|text| text.to_text()) {
+        Some(text) if text.contains("too many local variables") && text.contains("main function") => {
+            let remedy = "one input has 200 of them at most, as a script has, and a session any number: enter it in parts, put do ... end around what is needed there alone, or leave 'local' out";
+            vm.value_str(format!("{text}\n({remedy})").as_bytes())
+        }
+        _ => Ok(message),
+    }
 }
 
 /// `None` if it does not parse.

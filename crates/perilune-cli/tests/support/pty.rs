@@ -104,14 +104,21 @@ impl Pty {
     }
 
     /// Waits for the end; the exit code.
+    #[track_caller]
     pub fn end(&mut self) -> Option<i32> {
         let began = Instant::now();
-        while self.read() && began.elapsed() < PATIENCE {
+        let mut is_open = true;
+        loop {
+            // Whatever it writes has to go somewhere until it ends.
+            is_open = is_open && self.read();
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status.code();
             }
+            assert!(began.elapsed() < PATIENCE, "it has not ended: {:?}", &self.seen[self.at..]);
+            if !is_open {
+                std::thread::sleep(Duration::from_millis(1));
+            }
         }
-        self.child.wait().unwrap().code()
     }
 }
 

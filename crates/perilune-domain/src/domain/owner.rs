@@ -26,6 +26,8 @@ pub(super) struct Slot {
     pub(super) stash: Option<Stash>,
     pub(super) started: bool,
     pub(super) generation: u32,
+    /// The number of what tools call it in place of its function, which is one of the runtime's own; 0: nothing.
+    pub(super) named_after: u32,
     /// Its own, if it is one: in a pool's domain.
     pub(super) strand: Option<Box<Strand>>,
     /// Where its `require` looks.

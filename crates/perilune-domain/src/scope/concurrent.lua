@@ -4,11 +4,16 @@ local prelude = ...
 local type, error, ipairs, next, setmetatable = type, error, ipairs, next, setmetatable
 local math_type = math.type
 local format, pack, unpack = string.format, table.pack, table.unpack
-local open_scope, run_scope = prelude.open_scope, prelude.run_scope
+local open_scope, run_scope, raise = prelude.open_scope, prelude.run_scope, prelude.raise
 
 -- The error that argument n of the program's call is something else.
 local function wrong(n, name, expected, got)
-  error(format("bad argument #%d to '%s' (%s expected, got %s)", n, name, expected, got ~= got and "nan" or type(got)), 3)
+  raise(format("bad argument #%d to '%s' (%s expected, got %s)", n, name, expected, got ~= got and "nan" or type(got)))
+end
+
+-- What a function has no argument for is without effect: it is refused.
+local function none_behind(last, name, surplus)
+  if surplus ~= nil then raise(format("bad argument #%d to '%s' (no further argument expected, got %s)", last + 1, name, type(surplus))) end
 end
 
 -- Runs f(s, ...) and whatever it starts in a scope s for this purpose; returns what f returns when all has ended.
@@ -63,17 +68,18 @@ end
 
 local function check_list(list, name)
   if type(list) ~= "table" then
-    error(format("bad argument #1 to '%s' (table expected, got %s)", name, type(list)), 3)
+    raise(format("bad argument #1 to '%s' (table expected, got %s)", name, type(list)))
   end
   for i, f in ipairs(list) do
     if type(f) ~= "function" and not prelude.is_awaitable(f) then
-      error(format("bad argument #1 to '%s' (element %d is no function, fiber or task, but a %s)", name, i, type(f)), 3)
+      raise(format("bad argument #1 to '%s' (element %d is no function, fiber or task, but a %s)", name, i, type(f)))
     end
   end
 end
 
 -- The first result of each, in order. After the first error the others are cancelled.
-function prelude.all(list)
+function prelude.all(list, ...)
+  none_behind(1, "all", ...)
   check_list(list, "all")
   return scope("scope", function(s)
     local begun, given = begin(list, function(f) return s:spawn(f) end)
@@ -85,9 +91,10 @@ function prelude.all(list)
 end
 
 -- The number of the one that has ended first, and its results, or its error. The others are cancelled.
-function prelude.race(list)
+function prelude.race(list, ...)
+  none_behind(1, "race", ...)
   check_list(list, "race")
-  if #list == 0 then error("bad argument #1 to 'race' (nothing would ever win)", 2) end
+  if #list == 0 then raise("bad argument #1 to 'race' (nothing would ever win)") end
   return scope("race", function(s)
     local begun, given = begin(list, function(f) return s:daemon(f) end)
     local cancelled <close> = given
@@ -106,7 +113,8 @@ local function each(limit, list, f, ...)
     for i = 1, n do keys[i] = i end
   end
   local results, taken = {}, 0
-  local function work(...)
+  -- Its fibers are called by the name of the program's function: the first that they get.
+  local function work(f, ...)
     while taken < n do
       taken = taken + 1
       local k = keys[taken]
@@ -114,7 +122,7 @@ local function each(limit, list, f, ...)
     end
   end
   scope("scope", function(s, ...)
-    for _ = 1, limit and limit < n and limit or n do s:spawn(work, ...) end
+    for _ = 1, limit and limit < n and limit or n do s:spawn(work, f, ...) end
   end, ...)
   return results
 end
@@ -127,10 +135,10 @@ function prelude.each_element(list, options, ...)
   if options ~= nil then
     if type(options) ~= "table" then wrong(2, "each", "table of options", options) end
     local trouble = prelude.option_trouble(options, "limit")
-    if trouble then error("bad argument #2 to 'each' (" .. trouble .. ")", 2) end
+    if trouble then raise("bad argument #2 to 'each' (" .. trouble .. ")") end
     limit = options.limit
     if limit ~= nil and (math_type(limit) ~= "integer" or limit < 1) then
-      error("bad argument #2 to 'each' (option 'limit' must be an integer, at least 1)", 2)
+      raise("bad argument #2 to 'each' (option 'limit' must be an integer, at least 1)")
     end
   end
   if type((...)) ~= "function" then wrong(3, "each", "function", (...)) end

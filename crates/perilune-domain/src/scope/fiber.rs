@@ -11,6 +11,7 @@ use crate::outside::Doing;
 use crate::races;
 use crate::sched::{Reason, Waiter};
 use crate::select::Selectable;
+use crate::surplus;
 use crate::time::{opt_limit, refuse_late};
 use crate::untold;
 use crate::wait::{self, Object, Turn};
@@ -272,6 +273,11 @@ pub(super) fn start(
     let id = domain.add_fiber(vm, f, args, Box::new(move |domain, vm, end| ended(&mine, domain, vm, end)))?;
     fiber.id.store(id, Ordering::Relaxed);
     domain.label(id, &fiber);
+    if let Place::Body(whose) = &*fiber.place.lock()
+        && vm.is_own_function(f)
+    {
+        domain.name_after(vm, id, whose);
+    }
     if stamp.is_some() {
         domain.owner(vm).begin_strand(id, races::started(&stamp, races::Kind::Fiber));
     }
@@ -484,6 +490,7 @@ static AWAIT: Native = Native::leaf("await", |vm| {
 
 /// `fiber:cancel([why])`: true if it had not ended and was not cancelled.
 static CANCEL: Native = Native::leaf("cancel", |vm| {
+    surplus::none_behind(vm, 2, surplus::Limit::Own)?;
     let (_, fiber) = this(vm)?;
     let why = vm.opt_str(2)?.map(|why| why.to_text().into());
     vm.forgo_grace();
@@ -499,6 +506,7 @@ static AT_SCOPE_END: Native = Native::leaf("close", |vm| {
 
 /// `fiber:status()`: "pending", "done", "failed", "cancelled".
 static STATUS: Native = Native::leaf("status", |vm| {
+    surplus::none_behind(vm, 1, surplus::Limit::Own)?;
     let (_, fiber) = this(vm)?;
     let status: &[u8] = match fiber.how() {
         How::Pending => b"pending",
@@ -511,6 +519,7 @@ static STATUS: Native = Native::leaf("status", |vm| {
 
 /// `fiber:name([name])`: the name that reports call it by; with one, gives it, and returns the fiber.
 static NAME: Native = Native::leaf("name", |vm| {
+    surplus::none_behind(vm, 2, surplus::Limit::Own)?;
     let (handle, fiber) = this(vm)?;
     if vm.arg_is_none(2) {
         return match &*fiber.place.lock() {

@@ -42,19 +42,21 @@
 //! See `docs/parallel-design.md`, section 10.
 
 pub(crate) mod fiber;
+mod live;
 
 use crate::domain::{Domain, Finishes, running_fiber};
 use crate::module::PRELUDE_NAME;
 use crate::outcome::Outcome;
 use crate::sched::{TimerId, timer};
+use crate::surplus;
 use crate::time::check_span;
 use crate::wait::{self, Object, Turn};
 use fiber::{Fiber, How, Place};
+use live::Live;
 use parking_lot::Mutex;
 use perilune_trace::ObjectKind;
 use perilune_trace::event::Verb;
 use perilune_vm::{Gc, LuaResult, Native, Table, Type, Userdata, Value, Vm};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -100,10 +102,7 @@ pub(crate) struct Scope {
 
 #[derive(Default)]
 struct State {
-    /// In the order in which they were started, by their numbers in it.
-    live: BTreeMap<u64, Arc<Fiber>>,
-    /// How many have been started.
-    started: u64,
+    live: Live<Arc<Fiber>>,
     /// Of them, those that are no daemons.
     workers: usize,
     /// Its body has been started.
@@ -146,8 +145,7 @@ impl Scope {
             return false;
         }
         state.cancelled = Some(why.clone());
-        // The youngest first, as variables are closed.
-        let live: Vec<Arc<Fiber>> = state.live.values().rev().cloned().collect();
+        let live = state.live.all();
         drop(state);
         Fiber::cancel_all(live.iter().map(Arc::as_ref), &why, Finishes::First);
         true
@@ -158,10 +156,8 @@ impl Scope {
         let mut state = self.state.lock();
         state.begun = true;
         state.workers += !fiber.is_daemon as usize;
-        state.started += 1;
-        fiber.set_place_in_scope(state.started);
-        let place = state.started;
-        state.live.insert(place, Arc::clone(fiber));
+        let place = state.live.add(Arc::clone(fiber));
+        fiber.set_place_in_scope(place);
         let cancelled = state.cancelled.clone();
         drop(state);
         if let Some(why) = cancelled {
@@ -173,7 +169,7 @@ impl Scope {
     fn child_ended(&self, vm: &mut Vm, handles: Option<(Gc<Userdata>, Gc<Userdata>)>, fiber: &Fiber) -> bool {
         self.over.order.leave(vm);
         let mut state = self.state.lock();
-        let known = state.live.remove(&fiber.place_in_scope()).is_some();
+        let known = state.live.remove(fiber.place_in_scope());
         debug_assert!(known, "each ends once");
         state.workers -= !fiber.is_daemon as usize;
         let is_lost = fiber.how() == How::Failed && state.failed;
@@ -183,10 +179,10 @@ impl Scope {
         let timer = if done { state.timer.take() } else { None };
         // Before any of them runs again.
         let is_won = self.purpose == Purpose::Race && fiber.is_daemon;
-        let others = state.live.values().rev().filter(|other| is_won && other.is_daemon);
-        let lost: Vec<Arc<Fiber>> = others.cloned().collect();
-        let daemons: Vec<Arc<Fiber>> =
-            if idle && !is_failure { state.live.values().rev().cloned().collect() } else { Vec::new() };
+        let mut lost = if is_won { state.live.untold() } else { Vec::new() };
+        lost.retain(|other| other.is_daemon);
+        // What is left are daemons.
+        let daemons = if idle && !is_failure { state.live.untold() } else { Vec::new() };
         drop(state);
         let why = Some("another one was faster".into());
         Fiber::cancel_all(lost.iter().map(Arc::as_ref), &why, Finishes::Nothing);
@@ -399,6 +395,7 @@ static DAEMON: Native = Native::leaf("daemon", |vm| spawn(vm, true));
 
 /// `s:cancel([why])`: cancels all fibers of the scope, its body too. True: it was not cancelled.
 static CANCEL: Native = Native::leaf("cancel", |vm| {
+    surplus::none_behind(vm, 2, surplus::Limit::Own)?;
     let (_, scope) = this(vm)?;
     let why = vm.opt_str(2)?.map(|why| why.to_text().into());
     vm.forgo_grace();

@@ -255,6 +255,13 @@ local function listed(t)
   return concat(names, ", ")
 end
 
+-- What a function has no argument for is without effect: it is refused.
+function core.none_behind(last, name, surplus)
+  if surplus ~= nil then
+    error("bad argument #" .. last + 1 .. " to '" .. name .. "' (no further argument expected, got " .. type(surplus) .. ")", 3)
+  end
+end
+
 -- Options with their defaults; what is unknown is an error. 'kinds' says of each name what its value is: a type, or "seconds" (a number, or false for never), or
 -- "count".
 function core.options(given, kinds, defaults, level)

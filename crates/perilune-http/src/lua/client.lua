@@ -8,7 +8,7 @@ local core = ...
 local pl = require "perilune"
 local net = require "perilune.net"
 local error, ipairs, next, pairs, pcall, setmetatable, tostring, type = error, ipairs, next, pairs, pcall, setmetatable, tostring, type
-local now = pl.now
+local now, none_behind = pl.now, core.none_behind
 local send_request, read_response, is_fresh, parse_url = core.send_request, core.read_response, core.is_fresh, core.parse_url
 
 -- Modes of send_request.
@@ -34,7 +34,8 @@ local Pool = { __name = "http.pool" }
 Pool.__index = Pool
 
 -- Connections that wait for their next request, by origin; each list has the oldest first.
-function core.pool(options)
+function core.pool(options, ...)
+  none_behind(1, "pool", ...)
   options = core.options(options, { idle = "seconds", per_host = "count", total = "count" }, { idle = 30, per_host = 8, total = 64 }, 2)
   return setmetatable({ _options = options, _kept = {}, _count = 0 }, Pool)
 end
@@ -364,13 +365,15 @@ local function perform(o, url)
   end
 end
 
-function core.request(options)
+function core.request(options, ...)
+  none_behind(1, "request", ...)
   if type(options) ~= "table" then error("bad argument #1 to 'request' (table expected, got " .. type(options) .. ")", 2) end
   return perform(prepare(options, 2))
 end
 
 for name, method in pairs { get = "GET", post = "POST", put = "PUT", delete = "DELETE", patch = "PATCH", head = "HEAD" } do
-  core[name] = function(url, options)
+  core[name] = function(url, options, ...)
+    none_behind(2, name, ...)
     if type(url) ~= "string" then error("bad argument #1 to '" .. name .. "' (string expected, got " .. type(url) .. ")", 2) end
     if options ~= nil and type(options) ~= "table" then error("bad argument #2 to '" .. name .. "' (table expected, got " .. type(options) .. ")", 2) end
     local o = { url = url, method = method }
@@ -381,7 +384,8 @@ end
 
 -- Asks for another protocol: the connection, and the response; nil, message, code, and the response if there is one. What the server has sent behind the head is read
 -- from the connection first.
-function core.upgrade(options)
+function core.upgrade(options, ...)
+  none_behind(1, "upgrade", ...)
   if type(options) ~= "table" then error("bad argument #1 to 'upgrade' (table expected, got " .. type(options) .. ")", 2) end
   local o, url = prepare(options, 2)
   if not o.headers.upgrade then error("option 'headers' lacks 'upgrade', the name of the protocol", 2) end
@@ -402,7 +406,8 @@ function core.upgrade(options)
 end
 
 -- The parts of an address, also of one that stands on the page 'base'; nil, message.
-function core.url(text, base)
+function core.url(text, base, ...)
+  none_behind(2, "url", ...)
   if type(text) ~= "string" then error("bad argument #1 to 'url' (string expected, got " .. type(text) .. ")", 2) end
   return parse(text, base)
 end

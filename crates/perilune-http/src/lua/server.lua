@@ -16,7 +16,7 @@ local setmetatable, string, tostring, type, xpcall = setmetatable, string, tostr
 local now, sleep, timeout = pl.now, pl.sleep, pl.timeout
 local read_request, send_response, read_body = core.read_request, core.send_response, core.read_body
 local reason, has_unread = core.reason, core.has_unread
-local does = core.does
+local does, none_behind = core.does, core.none_behind
 local request_begins, request_handled, request_ends = core.request_begins, core.request_handled, core.request_ends
 
 -- Modes of send_response.
@@ -460,10 +460,14 @@ function Listener:info()
 end
 
 -- Waits until the listener has been closed and its connections have ended.
-function Listener:wait() return self._fiber:await() end
+function Listener:wait(...)
+  none_behind(0, "wait", ...)
+  return self._fiber:await()
+end
 
 -- Accepts no more, closes what is idle, lets what is going on end, for so many seconds. True: all of it has ended by itself.
-function Listener:close(grace)
+function Listener:close(grace, ...)
+  none_behind(1, "close", ...)
   if grace == nil then grace = 10 end
   check_grace(grace)
   begin_closing(self)
@@ -540,7 +544,8 @@ end
 
 local ROUTE_KINDS = { body_limit = "count", timeout = "seconds" }
 
-function Server:route(method, pattern, f, options)
+function Server:route(method, pattern, f, options, ...)
+  none_behind(4, "route", ...)
   if type(method) ~= "string" or not core.is_token(method) then error("bad argument #1 to 'route' (no method: " .. tostring(method) .. ")", 2) end
   if type(f) ~= "function" then error("bad argument #3 to 'route' (function expected, got " .. type(f) .. ")", 2) end
   local route = core.options(options, ROUTE_KINDS, {}, 2)
@@ -551,7 +556,8 @@ function Server:route(method, pattern, f, options)
 end
 
 for name, method in pairs { get = "GET", post = "POST", put = "PUT", delete = "DELETE", patch = "PATCH", head = "HEAD", options = "OPTIONS", any = "any" } do
-  Server[name] = function(self, pattern, f, options)
+  Server[name] = function(self, pattern, f, options, ...)
+    none_behind(3, name, ...)
     if type(f) ~= "function" then error("bad argument #2 to '" .. name .. "' (function expected, got " .. type(f) .. ")", 2) end
     local route = core.options(options, ROUTE_KINDS, {}, 2)
     route.f = f
@@ -562,7 +568,8 @@ for name, method in pairs { get = "GET", post = "POST", put = "PUT", delete = "D
 end
 
 -- f(connection, request, protocol) with what perilune.ws makes of a connection, for requests for WebSocket at this path.
-function Server:ws(pattern, f, options)
+function Server:ws(pattern, f, options, ...)
+  none_behind(3, "ws", ...)
   if type(f) ~= "function" then error("bad argument #2 to 'ws' (function expected, got " .. type(f) .. ")", 2) end
   self:get(pattern, require "perilune.ws".handler(f, options), { timeout = false })
   self._steps[#self._steps] = table.pack("ws", pattern, f, options)
@@ -572,7 +579,8 @@ end
 local function endpoint(req) return normal(req._route.f(req), req) end
 
 -- f(req, next) is called for each request, also if there is no route; next(req) is what would have happened without it.
-function Server:use(f)
+function Server:use(f, ...)
+  none_behind(1, "use", ...)
   if type(f) ~= "function" then error("bad argument #1 to 'use' (function expected, got " .. type(f) .. ")", 2) end
   local uses = self._uses
   uses[#uses + 1] = f
@@ -586,7 +594,8 @@ function Server:use(f)
   return self
 end
 
-function Server:static(prefix, folder, options)
+function Server:static(prefix, folder, options, ...)
+  none_behind(3, "static", ...)
   if type(prefix) ~= "string" then error("bad argument #1 to 'static' (string expected, got " .. type(prefix) .. ")", 2) end
   if type(folder) ~= "string" then error("bad argument #2 to 'static' (string expected, got " .. type(folder) .. ")", 2) end
   step(self, "static", prefix, folder, options)
@@ -647,9 +656,14 @@ local function listen_in_domains(server, listener, is_own, count)
 end
 
 -- Listens: at an address, which may be host and port, or with a listener that there is. Serves in the background, as long as the scope lasts.
-function Server:listen(address, options, behind)
+function Server:listen(address, options, behind, ...)
   local port
-  if type(address) == "string" and type(options) == "number" then port, options = options, behind end
+  if type(address) == "string" and type(options) == "number" then
+    none_behind(3, "listen", ...)
+    port, options = options, behind
+  else
+    none_behind(2, "listen", behind)
+  end
   local listener, message, code, ok = address, nil, nil, nil
   local count, rest = count_of(options)
   local is_own, source = type(address) == "string", nil
@@ -683,7 +697,8 @@ function Server:listen(address, options, behind)
 end
 
 -- Serves until it is cancelled or SIGTERM comes: then it drains. 'ready' is called with the listener; options, if there are any, come before it.
-function Server:run(address, options, ready)
+function Server:run(address, options, ready, ...)
+  none_behind(3, "run", ...)
   if type(options) ~= "table" and ready == nil then options, ready = nil, options end
   if ready ~= nil and type(ready) ~= "function" then
     local n = options == nil and 2 or 3
@@ -737,7 +752,8 @@ function Server:run(address, options, ready)
   return nil, message, code
 end
 
-function core.server(options)
+function core.server(options, ...)
+  none_behind(1, "server", ...)
   options = core.options(options, KINDS, DEFAULTS, 2)
   return setmetatable({ _options = options, _router = core.router(), _uses = {}, _steps = {}, _chain = endpoint }, Server)
 end
@@ -745,12 +761,14 @@ end
 -- Helpers for handlers -------------------------------------------------------------------------------------------------------------
 
 -- A response with JSON.
-function core.json(value, status)
+function core.json(value, status, ...)
+  none_behind(2, "json", ...)
   local json = require "perilune.json"
   return { status = status or 200, headers = { ["content-type"] = "application/json" }, body = json.encode(value) }
 end
 
-function core.redirect(target, status)
+function core.redirect(target, status, ...)
+  none_behind(2, "redirect", ...)
   return { status = status or 302, headers = { location = target }, body = "" }
 end
 

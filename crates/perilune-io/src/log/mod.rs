@@ -25,6 +25,7 @@ use crate::options;
 use line::{Format, Record};
 use parking_lot::Mutex;
 use perilune_domain::objects::fill;
+use perilune_domain::surplus::{self, Limit};
 use perilune_stdlib::string::scratch;
 use perilune_trace::{Category, on};
 use perilune_vm::shared::{SharedKind, SharedObject};
@@ -158,6 +159,7 @@ fn log(vm: &mut Vm, level: u8, logger: Option<&Logger>, first: u32) -> LuaResult
 
 #[inline(never)]
 fn write(vm: &mut Vm, level: u8, logger: Option<&Logger>, first: u32) -> LuaResult<u32> {
+    surplus::none_behind(vm, first + 1, Limit::Own)?;
     let message = vm.check_str(first)?;
     let fields = if vm.arg_is_none_or_nil(first + 1) { None } else { Some(vm.check_table(first + 1)?) };
     let name = logger.map_or(&b""[..], |l| &l.name);
@@ -198,12 +200,12 @@ static INFO: Native = Native::leaf("info", |vm| log(vm, 1, None, 1));
 static WARN: Native = Native::leaf("warn", |vm| log(vm, 2, None, 1));
 static ERROR: Native = Native::leaf("error", |vm| log(vm, 3, None, 1));
 
-fn this(vm: &mut Vm) -> LuaResult<Arc<Logger>> {
-    vm.check_shared_arc(1, &LOGGER)
+fn this(vm: &mut Vm, last: u32) -> LuaResult<Arc<Logger>> {
+    surplus::this(vm, &LOGGER, last, Limit::Own)
 }
 
 fn log_by(vm: &mut Vm, level: u8) -> LuaResult<u32> {
-    let logger = this(vm)?;
+    let logger = this(vm, 3)?;
     log(vm, level, Some(&logger), 2)
 }
 
@@ -227,13 +229,14 @@ fn level_of(text: &str) -> Result<u8, String> {
 
 /// `log.is_on(level)`: whether such records are written.
 static IS_ON: Native = Native::leaf("is_on", |vm| {
+    surplus::none_behind(vm, 1, Limit::Own)?;
     let level = check_level(vm, 1)?;
     vm.ret(level >= LEVEL.load(Ordering::Relaxed))
 });
 
 /// `logger:is_on(level)`
 static LOGGER_IS_ON: Native = Native::leaf("is_on", |vm| {
-    let logger = this(vm)?;
+    let logger = this(vm, 2)?;
     let level = check_level(vm, 2)?;
     let own = logger.level.load(Ordering::Relaxed);
     vm.ret(level >= if own == INHERITED { LEVEL.load(Ordering::Relaxed) } else { own })
@@ -241,6 +244,7 @@ static LOGGER_IS_ON: Native = Native::leaf("is_on", |vm| {
 
 /// `log.level([level])`: the least level that is written, until now.
 static LEVEL_OF: Native = Native::leaf("level", |vm| {
+    surplus::none_behind(vm, 1, Limit::Own)?;
     let before = match vm.arg_is_none_or_nil(1) {
         true => LEVEL.load(Ordering::Relaxed),
         false => {
@@ -253,7 +257,7 @@ static LEVEL_OF: Native = Native::leaf("level", |vm| {
 
 /// `logger:level([level])`: the same of a logger; nil: that of the program. `false` makes it so.
 static LOGGER_LEVEL: Native = Native::leaf("level", |vm| {
-    let logger = this(vm)?;
+    let logger = this(vm, 2)?;
     let before = match vm.arg(2) {
         _ if vm.arg_is_none_or_nil(2) => logger.level.load(Ordering::Relaxed),
         v if v.is_falsy() => logger.level.swap(INHERITED, Ordering::Relaxed),
@@ -270,6 +274,7 @@ static LOGGER_LEVEL: Native = Native::leaf("level", |vm| {
 
 /// `log.set{level=, format=, file=, limit=}`: for the whole program. True, or `nil, message, code` if the file cannot be opened.
 static SET: Native = Native::leaf("set", |vm| {
+    surplus::none_behind(vm, 1, Limit::Own)?;
     let table = vm.check_table(1)?;
     options::check(vm, table, &["level", "format", "file", "limit"])?;
     let level = match options::text(vm, table, "level")? {
@@ -336,13 +341,14 @@ fn make(vm: &mut Vm, name: Vec<u8>, level: u8, before: Option<&Logger>, n: u32) 
 
 /// `log.new(name [, fields])`
 static NEW: Native = Native::leaf("new", |vm| {
+    surplus::none_behind(vm, 2, Limit::Own)?;
     let name = vm.check_str(1)?.bytes().to_vec();
     make(vm, name, INHERITED, None, 2)
 });
 
 /// `logger:with(fields)`: one with more fields.
 static CHILD: Native = Native::leaf("with", |vm| {
-    let logger = this(vm)?;
+    let logger = this(vm, 2)?;
     vm.check_table(2)?;
     let level = logger.level.load(Ordering::Relaxed);
     make(vm, logger.name.clone(), level, Some(&logger), 2)

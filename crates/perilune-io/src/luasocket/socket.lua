@@ -128,7 +128,8 @@ function tcp.connect(s, host, port)
   local ok, problem = connect_to(s, host, port)
   -- Also if it has not come about yet: the program may look later.
   class(s, "client")
-  return ok, problem
+  if ok then return ok end
+  return nil, problem
 end
 tcp.setpeername = tcp.connect
 

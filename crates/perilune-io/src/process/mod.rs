@@ -30,11 +30,11 @@ use crate::failure::Failure;
 use crate::poller::{self, Backlog, Registration};
 use crate::signal_names;
 use crate::stream::Stream;
-use crate::surplus::{self, ANY, Limit};
 use parking_lot::Mutex;
 use perilune_domain::objects::fill;
 use perilune_domain::outside::{self, Awaited, Reason, Turn, Waiter};
 use perilune_domain::select::{Selectable, register_kind};
+use perilune_domain::surplus::{self, ANY, Limit};
 use perilune_stdlib::child::Child;
 use perilune_trace::ObjectKind;
 use perilune_trace::event::Verb;
@@ -418,6 +418,7 @@ static INDEX: Native = Native::leaf("index", |vm| {
 
 /// `process.spawn{...}`
 static SPAWN: Native = Native::leaf("spawn", |vm| {
+    surplus::none_behind(vm, 1, Limit::Own)?;
     let order = start::order(vm, &start::SPAWN)?;
     match order.start(&CONNECTION, false) {
         Ok(process) => {

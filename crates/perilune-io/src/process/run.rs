@@ -11,6 +11,7 @@ use crate::slot::Left;
 use crate::stream::{End, More, Stream};
 use crate::waiting::Waited;
 use perilune_domain::outside::{self, Awaited, Reason, Turn, Waiter};
+use perilune_domain::surplus::{self, Limit};
 use perilune_trace::event::Verb;
 use perilune_vm::{LuaResult, Native, Vm};
 use rustix::io::Errno;
@@ -107,6 +108,7 @@ fn gather(stream: &Stream, limit: usize) -> Result<bool, Failure> {
 
 /// `process.run{...}`
 pub static RUN: Native = Native::leaf("run", |vm| {
+    surplus::none_behind(vm, 1, Limit::Table)?;
     let mut is_over = false;
     let mut running = match outside::woken(vm)? {
         Turn::First => {

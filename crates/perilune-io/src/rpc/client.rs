@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use perilune_data::wire::{Malformed, Reader, put_string};
 use perilune_domain::objects::fill;
 use perilune_domain::outside::{self, Awaited, Reason, Turn};
+use perilune_domain::surplus::{self, ANY, Limit};
 use perilune_trace::ObjectKind;
 use perilune_trace::event::Verb;
 use perilune_vm::shared::{SharedKind, SharedObject};
@@ -84,7 +85,7 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
         vm,
         mt,
         &[&CALL, &TRY, &NOTIFY, &OPEN_STREAM, &CLOSE, &IS_CLOSED, &PEER, &PEER_ENDPOINT, &INFO],
-        &[("__close", &CLOSE)],
+        &[("__close", &AT_SCOPE_END)],
     )?;
     // What is no method is a served function.
     let methods = vm.get_field(mt, "__index")?;
@@ -98,8 +99,8 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
     Ok(())
 }
 
-fn this(vm: &mut Vm) -> LuaResult<Arc<Client>> {
-    vm.check_shared_arc(1, &CLIENT)
+fn this(vm: &mut Vm, last: u32) -> LuaResult<Arc<Client>> {
+    surplus::this(vm, &CLIENT, last, Limit::Own)
 }
 
 /// `attach(connection, options)`: a client on a connection; or `nil, message, code` if its handshake has failed. For `rpc.lua`.
@@ -366,14 +367,14 @@ fn code_word(code: Code) -> &'static [u8] {
 /// `c:name(...)`: calls what is served as `name`.
 static CALL_SERVED: Native = Native::leaf("call", |vm| {
     let Some(name) = vm.upvalue(1).as_string() else { return Err(vm.error("no remote function")) };
-    let client = this(vm)?;
+    let client = this(vm, ANY)?;
     let outcome = call(vm, &client, name, 2)?;
     raise(vm, &client, name.bytes(), outcome)
 });
 
 /// `c:call(name, ...)`
 static CALL: Native = Native::leaf("call", |vm| {
-    let client = this(vm)?;
+    let client = this(vm, ANY)?;
     let name = vm.check_str(2)?;
     let outcome = call(vm, &client, name, 3)?;
     raise(vm, &client, name.bytes(), outcome)
@@ -381,7 +382,7 @@ static CALL: Native = Native::leaf("call", |vm| {
 
 /// `c:try(name, ...)`: true and the results, or `nil, message, code`.
 static TRY: Native = Native::leaf("try", |vm| {
-    let client = this(vm)?;
+    let client = this(vm, ANY)?;
     let name = vm.check_str(2)?;
     // Where the results are going to begin.
     let outcome = call(vm, &client, name, 3)?;
@@ -408,7 +409,7 @@ static TRY: Native = Native::leaf("try", |vm| {
 
 /// `c:notify(name, ...)`: calls it, and waits for nothing.
 static NOTIFY: Native = Native::leaf("notify", |vm| {
-    let client = this(vm)?;
+    let client = this(vm, ANY)?;
     let name = vm.check_str(2)?;
     let progress = turn(vm, &client.link.stream, Side::Write)?;
     if let Err(failure) = room(vm, &client.link, &progress)? {
@@ -462,12 +463,12 @@ impl SharedObject for Incoming {
 }
 
 fn open_stream(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
-    fill(vm, mt, &[&CLOSE_STREAM], &[("__call", &NEXT), ("__close", &CLOSE_STREAM)])
+    fill(vm, mt, &[&CLOSE_STREAM], &[("__call", &NEXT), ("__close", &STREAM_AT_SCOPE_END)])
 }
 
 /// `c:stream(name, ...)`: for a loop: each step is one of those of the iterator that the served function returns.
 static OPEN_STREAM: Native = Native::leaf("stream", |vm| {
-    let client = this(vm)?;
+    let client = this(vm, ANY)?;
     let name = vm.check_str(2)?;
     let mut progress = turn(vm, &client.link.stream, Side::Write)?;
     if progress.is_first {
@@ -567,7 +568,13 @@ static NEXT: Native = Native::leaf("next", |vm| {
 
 /// `stream:close()`: the served iterator is stopped.
 static CLOSE_STREAM: Native = Native::leaf("close", |vm| {
-    let incoming: Arc<Incoming> = vm.check_shared_arc(1, &STREAM)?;
+    let incoming: Arc<Incoming> = surplus::this(vm, &STREAM, 1, Limit::Own)?;
+    incoming.close();
+    Ok(0)
+});
+
+static STREAM_AT_SCOPE_END: Native = Native::leaf("close", |vm| {
+    let incoming: Arc<Incoming> = surplus::this(vm, &STREAM, ANY, Limit::Own)?;
     incoming.close();
     Ok(0)
 });
@@ -576,13 +583,18 @@ static CLOSE_STREAM: Native = Native::leaf("close", |vm| {
 
 /// `c:close()`: what waits for answers fails. True: it was open.
 static CLOSE: Native = Native::leaf("close", |vm| {
-    let first = this(vm)?.link.end(Failure::Closed);
+    let first = this(vm, 1)?.link.end(Failure::Closed);
     vm.ret(first)
+});
+
+static AT_SCOPE_END: Native = Native::leaf("close", |vm| {
+    this(vm, ANY)?.link.end(Failure::Closed);
+    Ok(0)
 });
 
 /// `c:is_closed()`: whether it is over, and why.
 static IS_CLOSED: Native = Native::leaf("is_closed", |vm| {
-    let client = this(vm)?;
+    let client = this(vm, 1)?;
     match client.link.over() {
         None => vm.ret(false),
         Some(failure) => {
@@ -595,19 +607,19 @@ static IS_CLOSED: Native = Native::leaf("is_closed", |vm| {
 
 /// `c:peer()`: the server's host and port.
 static PEER: Native = Native::leaf("peer", |vm| {
-    let client = this(vm)?;
+    let client = this(vm, 1)?;
     address::ret_halves(vm, &client.link.stream.peer)
 });
 
 /// `c:peer_endpoint()`: the same as one text.
 static PEER_ENDPOINT: Native = Native::leaf("peer_endpoint", |vm| {
-    let client = this(vm)?;
+    let client = this(vm, 1)?;
     vm.ret_str(client.link.stream.peer.as_bytes())
 });
 
 /// `c:info()`: what there is to know.
 static INFO: Native = Native::leaf("info", |vm| {
-    let client = this(vm)?;
+    let client = this(vm, 1)?;
     let under_way = client.calls().lock().len();
     let (received, sent) = client.link.stream.counts();
     let info = vm.new_table(0, 3)?;

@@ -127,6 +127,11 @@ local function check_options(options, n, name, known)
   return options
 end
 
+-- What a function has no argument for is without effect: it is refused.
+local function none_behind(last, name, surplus)
+  if surplus ~= nil then error(format("bad argument #%d to '%s' (no further argument expected, got %s)", last + 1, name, type(surplus)), 3) end
+end
+
 local function check_integer(options, option, default, n, name)
   local value = options[option]
   if value == nil then return default end
@@ -233,7 +238,8 @@ local function serve_in_domains(listener, handlers, count, max, calls)
 end
 
 -- rpc.serve(listener, functions [, options])
-function rpc.serve(listener, handlers, options)
+function rpc.serve(listener, handlers, options, ...)
+  none_behind(3, "serve", ...)
   if type(handlers) ~= "table" then
     error(format("bad argument #2 to 'serve' (table of functions expected, got %s)", type(handlers)), 2)
   end
@@ -259,9 +265,14 @@ end
 local connect_options = { timeout = true, window = true, all = "'timeout', 'window'" }
 
 -- rpc.connect(address [, options]), rpc.connect(host, port [, options])
-function rpc.connect(address, options, more)
+function rpc.connect(address, options, more, ...)
   local port
-  if type(options) == "number" then port, options = options, more end
+  if type(options) == "number" then
+    none_behind(3, "connect", ...)
+    port, options = options, more
+  else
+    none_behind(2, "connect", more)
+  end
   options = check_options(options, 2, "connect", connect_options)
   local connection = address
   if type(address) ~= "userdata" then

@@ -36,6 +36,7 @@ use parking_lot::Mutex;
 use perilune_domain::objects::fill;
 use perilune_domain::outside::{self, Reason, Waiter};
 use perilune_domain::sched::{Sleeper, timer};
+use perilune_domain::surplus::{self, ANY, Limit};
 use perilune_stdlib::string::scratch;
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
@@ -302,19 +303,24 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
     )
 }
 
-fn this(vm: &mut Vm) -> LuaResult<Arc<Socket>> {
-    vm.check_shared_arc(1, &SOCKET)
+fn this(vm: &mut Vm, last: u32, limit: Limit) -> LuaResult<Arc<Socket>> {
+    surplus::this(vm, &SOCKET, last, limit)
 }
 
-/// Waits for a message.
-fn recv(vm: &mut Vm, socket: &Arc<Socket>) -> LuaResult<Result<(bool, Vec<u8>), Over>> {
+/// Waits for a message, for as long as the argument of number `span` says.
+fn recv(vm: &mut Vm, socket: &Arc<Socket>, span: Option<u32>) -> LuaResult<Result<(bool, Vec<u8>), Over>> {
     let stream = &socket.stream;
     if let Some(left) = socket.drain.lock().take() {
         stream.source().read.take_back(left);
     }
-    let progress = turn(vm, stream, Side::Read)?;
+    let mut progress = turn(vm, stream, Side::Read)?;
     if progress.is_first {
         stream.flush_some();
+        if let Some(n) = span
+            && !vm.arg_is_none_or_nil(n)
+        {
+            progress.deadline = outside::opt_deadline(vm, n)?;
+        }
     }
     loop {
         let mut input = stream.input();
@@ -382,10 +388,10 @@ fn push_over(vm: &mut Vm, socket: &Socket, over: Over) -> LuaResult<u32> {
     }
 }
 
-/// `c:recv()`: a message and its kind, "text" or "binary".
+/// `c:recv([limit])`: a message and its kind, "text" or "binary".
 static RECV: Native = Native::leaf("recv", |vm| {
-    let socket = this(vm)?;
-    match recv(vm, &socket)? {
+    let socket = this(vm, 2, Limit::Own)?;
+    match recv(vm, &socket, Some(2))? {
         Ok((is_text, bytes)) => push_message(vm, is_text, bytes),
         Err(over) => push_over(vm, &socket, over),
     }
@@ -393,8 +399,8 @@ static RECV: Native = Native::leaf("recv", |vm| {
 
 /// `for message, kind in c do`: ends when there are no more, for whatever reason, which `recv` tells.
 static NEXT: Native = Native::leaf("recv", |vm| {
-    let socket = this(vm)?;
-    match recv(vm, &socket)? {
+    let socket = this(vm, ANY, Limit::Own)?;
+    match recv(vm, &socket, None)? {
         Ok((is_text, bytes)) => push_message(vm, is_text, bytes),
         Err(_) => vm.ret(Value::NIL),
     }
@@ -439,14 +445,14 @@ fn send(
 
 /// `c:send(message)`
 static SEND: Native = Native::leaf("send", |vm| {
-    let socket = this(vm)?;
+    let socket = this(vm, 2, Limit::Around)?;
     let (opcode, body) = check_message(vm)?;
     send(vm, &socket, opcode, body)
 });
 
 /// `c:ping([data])`
 static PING: Native = Native::leaf("ping", |vm| {
-    let socket = this(vm)?;
+    let socket = this(vm, 2, Limit::Around)?;
     let body = match vm.opt_str(2)? {
         Some(body) => body,
         None => vm.new_str(b"")?,
@@ -459,7 +465,7 @@ static PING: Native = Native::leaf("ping", |vm| {
 
 /// `c:close([code [, text]])`: true if it was open.
 static CLOSE: Native = Native::leaf("close", |vm| {
-    let socket = this(vm)?;
+    let socket = this(vm, 3, Limit::Own)?;
     let code = if vm.arg_is_none_or_nil(2) { 1000 } else { vm.check_int(2)? };
     let code = match u16::try_from(code) {
         Ok(code) if frame::is_code(code) => code,
@@ -480,24 +486,24 @@ static CLOSE: Native = Native::leaf("close", |vm| {
 /// The end of the variable that holds it: "done", or because of an error.
 static AT_SCOPE_END: Native = Native::leaf("close", |vm| {
     let code = if vm.arg_is_none_or_nil(2) { 1000 } else { 1011 };
-    this(vm)?.close(code, b"");
+    this(vm, ANY, Limit::Own)?.close(code, b"");
     Ok(0)
 });
 
 /// `c:peer()`: the other end's host and port.
 static PEER: Native = Native::leaf("peer", |vm| {
-    let socket = this(vm)?;
+    let socket = this(vm, 1, Limit::Own)?;
     address::ret_halves(vm, &socket.stream.peer)
 });
 
 /// `c:peer_endpoint()`: the same as one text.
 static PEER_ENDPOINT: Native = Native::leaf("peer_endpoint", |vm| {
-    let socket = this(vm)?;
+    let socket = this(vm, 1, Limit::Own)?;
     vm.ret_str(socket.stream.peer.as_bytes())
 });
 
 /// `c:is_closed()`: nothing can be sent any more.
 static IS_CLOSED: Native = Native::leaf("is_closed", |vm| {
-    let socket = this(vm)?;
+    let socket = this(vm, 1, Limit::Own)?;
     vm.ret(socket.closes.load(Ordering::Acquire) || socket.stream.is_closed())
 });

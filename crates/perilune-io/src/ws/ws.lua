@@ -14,6 +14,11 @@ local function check_options(options, n, name, known)
   return options
 end
 
+-- What a function has no argument for is without effect: it is refused.
+local function none_behind(last, name, surplus)
+  if surplus ~= nil then error(format("bad argument #%d to '%s' (no further argument expected, got %s)", last + 1, name, type(surplus)), 3) end
+end
+
 -- The words of a header field that is a list.
 local function words(field)
   local found = {}
@@ -27,7 +32,8 @@ local connecting = { headers = true, protocols = true, timeout = true, limit = t
 connecting.all = "'headers', 'protocols', 'timeout', 'limit', 'read_timeout', 'tls'"
 
 -- ws.connect(url [, options])
-function ws.connect(url, options)
+function ws.connect(url, options, ...)
+  none_behind(2, "connect", ...)
   if type(url) ~= "string" then error(format("bad argument #1 to 'connect' (string expected, got %s)", type(url)), 2) end
   local scheme, rest = url:match "^(%a+)(://.*)$"
   scheme = scheme and ({ ws = "http", wss = "https" })[scheme:lower()]
@@ -75,7 +81,8 @@ local function refusal(status, text, headers)
 end
 
 -- ws.accept(request [, options]): a request of perilune.http becomes a connection; or nil and the response that refuses it.
-function ws.accept(request, options)
+function ws.accept(request, options, ...)
+  none_behind(2, "accept", ...)
   if type(request) ~= "table" or not request.headers then
     error(format("bad argument #1 to 'accept' (request expected, got %s)", type(request)), 2)
   end
@@ -115,7 +122,8 @@ function ws.accept(request, options)
 end
 
 -- ws.handler(f [, options]): a handler for perilune.http that calls f(connection, request, protocol).
-function ws.handler(f, options)
+function ws.handler(f, options, ...)
+  none_behind(2, "handler", ...)
   if type(f) ~= "function" then error(format("bad argument #1 to 'handler' (function expected, got %s)", type(f)), 2) end
   check_options(options, 2, "handler", accepting)
   return function(request)

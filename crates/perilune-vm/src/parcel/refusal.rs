@@ -263,10 +263,12 @@ impl Refusal {
         let is_ours = |n: usize, node: &Node| {
             self.role == Role::Collected && n == 1 && matches!(node.step, Step::Field(_))
         };
+        let mut shown = 0;
         for (n, node) in path.iter().enumerate() {
             if is_ours(n, node) {
                 continue;
             }
+            shown += 1;
             if n > 0 && !matches!((&node.step, in_field), (Step::Field(_), true)) {
                 text.push_str(", ");
             }
@@ -290,7 +292,7 @@ impl Refusal {
                 _ = write!(text, " ({})", the_function(place).trim_start_matches("the "));
             }
         }
-        if path.len() > 1 {
+        if shown > 1 {
             text.push(',');
         }
         if text.is_empty() { "a value".into() } else { text }

@@ -112,7 +112,12 @@ fn the_last_idle_thread_is_taken_first_and_others_retire() {
         }));
     }
     gate.wait();
-    until("all are idle", || lock(&cache.state).idle.len() == 8);
+    assert_eq!(lock(&cache.state).started, 8);
+    // On a busy machine the first of them may have retired before the last one is idle.
+    until("none of them runs", || {
+        let state = lock(&cache.state);
+        state.idle.len() == state.live
+    });
     // A light load keeps one thread alive, however many there were.
     until("seven retire", || {
         let (sender, receiver) = mpsc::channel();

@@ -1,7 +1,7 @@
 //! Arguments that a method does not have.
 //!
 //! Lua drops them, and so a time limit or an option that a method does not know would be without effect: `c:read(5, {timeout = 1})` would wait for ever. Methods of what is waited for refuse them, and name what
-//! limits their waits. To get at its object a method says here which argument is its last, so none can forget it. `nil` is no argument, as ever in Lua.
+//! limits their waits. To get at its object a method says here which argument is its last, so none can forget it; functions of modules say so too. `nil` is no argument, as ever in Lua.
 
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{LuaResult, Vm};
@@ -18,7 +18,11 @@ pub enum Limit {
     /// By another one, and around the call.
     WriteTimeout,
     /// By an option of the table that stands in place of the address.
+    Address,
+    /// By an option of the table that is the last argument.
     Table,
+    /// Around the call alone.
+    Around,
     /// By its own argument, or it does not wait.
     Own,
 }
@@ -54,7 +58,9 @@ fn refuse(vm: &mut Vm, last: u32, limit: Limit) -> LuaResult<()> {
     let remedy = match limit {
         Limit::ReadTimeout => "; set{read_timeout = seconds} or pl.timeout(seconds, f) limits the wait",
         Limit::WriteTimeout => "; set{write_timeout = seconds} or pl.timeout(seconds, f) limits the wait",
-        Limit::Table => "; options stand beside the address, in one table: {host=, port=, timeout=}",
+        Limit::Table => "; options stand in one table, the last argument",
+        Limit::Address => "; options stand beside the address, in one table: {host=, port=, timeout=}",
+        Limit::Around => "; pl.timeout(seconds, f) limits the wait",
         Limit::Own => "",
     };
     let text = format!("no further argument expected, got {}{remedy}", vm.arg(n).type_name());
