@@ -1,17 +1,18 @@
-//! What the linker is told: the order of functions, and a short form for relocations; what `--version` says; and the
-//! annotations of `docs/luacats`, put together for `?name`.
+//! What the linker is told: the order of functions, and a short form for relocations; what `--version` says;
+//! and the annotations of `docs/luacats`, put together for `?name`.
 //!
-//! `layout.ld`, written by `cargo xtask layout` (which says why), puts the functions that programs run side by
-//! side. It is an addition to the linker's own script, as GNU ld and LLVM's lld take it. A linker that takes
-//! none (mold, gold) is known only by the flags that choose it; where one is chosen, or `PERILUNE_LAYOUT=0` is
-//! set, the executable is laid out as it comes.
+//! `layout.ld`, written by `cargo xtask layout` (which says why), puts the functions that programs run side
+//! by side. It is an addition to the linker's own script, as GNU ld and LLVM's lld take it. A linker that
+//! takes none (mold, gold) is known only by the flags that choose it; where one is chosen, or
+//! `PERILUNE_LAYOUT=0` is set, the executable is laid out as it comes.
 //!
 //! Of the executable's relocations nearly all say "add the load address here". Written one by one they take
 //! 120 KB that the dynamic linker reads at every start; as bit maps (`DT_RELR`) they take two. The C library
 //! understands that since 2.36, and only this machine's can be asked.
 //!
-//! The unwinder is part of the executable where the compiler has it as an archive. As a shared library it takes a fifteenth of the time of a
-//! start: it is mapped and linked, and asks the processor for its features before anything else runs, which takes long in a virtual machine.
+//! The unwinder is part of the executable where the compiler has it as an archive. As a shared library it
+//! takes a fifteenth of the time of a start: it is mapped and linked, and asks the processor for its features
+//! before anything else runs, which takes long in a virtual machine.
 
 use std::env;
 use std::path::Path;
@@ -48,7 +49,8 @@ fn main() {
     }
 }
 
-/// Has the archive linked where the standard library asks for the shared library: the linker finds a script under that library's name first.
+/// Has the archive linked where the standard library asks for the shared library: the linker finds a script
+/// under that library's name first.
 fn link_unwinder(out: &Path) {
     let output = Command::new("cc").arg("-print-file-name=libgcc_eh.a").output();
     let Some(output) = output.ok().filter(|o| o.status.success()) else { return };
@@ -82,7 +84,8 @@ fn gather_annotations() {
     std::fs::write(Path::new(&set("OUT_DIR")).join("luacats.lua"), text).expect("OUT_DIR is writable");
 }
 
-/// What `--version` says: the commit (of PERILUNE_COMMIT where the sources are no checkout), the profile, the target.
+/// What `--version` says: the commit (of PERILUNE_COMMIT where the sources are no checkout), the profile, the
+/// target.
 fn tell_version() {
     println!("cargo:rerun-if-env-changed=PERILUNE_COMMIT");
     let git = |words: &[&str]| {

@@ -1,4 +1,5 @@
-//! Sets `machine_code` where the feature of that name meets a system that it is written for, so that modules ask one question.
+//! Sets `machine_code` where the feature of that name meets a system that it is written for, so that modules
+//! ask one question.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

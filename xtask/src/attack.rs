@@ -1,12 +1,13 @@
 //! `cargo xtask attack --hours H`: everything that looks for faults by chance, for as long as one likes.
 //!
 //! The targets are the fuzzer's; those that run Lua code do so once more with machine code, and some with
-//! AddressSanitizer. They take turns, a slice of time each, so that hours are spread over all of them however long the whole run is. Each case has a number, and each
-//! target goes through the numbers of one seed: where it has come to lies in a file, so an attack that is stopped,
-//! by hand or by a crash of the machine, goes on where it was. Nothing is run twice, and the figures are those of all
-//! runs together.
+//! AddressSanitizer. They take turns, a slice of time each, so that hours are spread over all of them however
+//! long the whole run is. Each case has a number, and each target goes through the numbers of one seed: where
+//! it has come to lies in a file, so an attack that is stopped, by hand or by a crash of the machine, goes on
+//! where it was. Nothing is run twice, and the figures are those of all runs together.
 //!
-//! A case that crashes or hangs ends its slice; its input lies in `fuzz/artifacts` and the next slice begins behind it.
+//! A case that crashes or hangs ends its slice; its input lies in `fuzz/artifacts` and the next slice begins
+//! behind it.
 
 use crate::chore::{self, Error, Outcome};
 use crate::sanitize;
@@ -51,8 +52,8 @@ const SANITIZED: &[&str] =
     &["dropped", "keys", "domains", "undump", "parse", "limits", "pattern", "json", "text", "http"];
 /// Those that run Lua code: with machine code too.
 const COMPILED: &[&str] = &["programs", "stress", "keys", "dropped", "domains", "undump", "limits"];
-/// What they are run with: functions and loops are compiled after two rounds and a recording of sixty instructions, while the
-/// program waits for it.
+/// What they are run with: functions and loops are compiled after two rounds and a recording of sixty
+/// instructions, while the program waits for it.
 const MACHINE: (&str, &str) = ("PERILUNE_SPESH", "blocking:2:60");
 /// Who knows better.
 const REFERENCE: &str = "lua5.4";

@@ -2,8 +2,8 @@
 //!
 //! cargo prints one `test result:` line per test binary and no total. We pass its output through as it comes
 //! and add the lines up. A run that fails without a failed test (it did not compile, a test binary crashed)
-//! counts as one failure, so that the total can never look clean when cargo's exit code does not. A test that hangs
-//! is ended by the [`watchdog`](crate::watchdog).
+//! counts as one failure, so that the total can never look clean when cargo's exit code does not. A test that
+//! hangs is ended by the [`watchdog`](crate::watchdog).
 
 use crate::chore::{self, Error};
 use crate::watchdog::Watchdog;

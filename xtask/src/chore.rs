@@ -52,9 +52,9 @@ pub fn target_dir() -> PathBuf {
 
 /// The cargo that started us, or the one on PATH, in the environment that it has without us.
 ///
-/// `cargo run` tells a program about the package that it is of. Build scripts of dependencies ask to run again when such
-/// a variable changes: if the inner cargo inherited them, each change between `cargo xtask` and plain `cargo` would build
-/// these dependencies anew, and all that stands on them.
+/// `cargo run` tells a program about the package that it is of. Build scripts of dependencies ask to run
+/// again when such a variable changes: if the inner cargo inherited them, each change between `cargo xtask`
+/// and plain `cargo` would build these dependencies anew, and all that stands on them.
 pub fn cargo() -> std::process::Command {
     let mut c = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     c.current_dir(root());

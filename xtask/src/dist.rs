@@ -10,20 +10,20 @@
 //! | `Dockerfile` | makes an image from the `.deb` |
 //! | `SHA256SUMS` | for `sha256sum --check` |
 //!
-//! **What is in it comes from the command.** Manual page and completions are what the packed command prints, so they
-//! cannot be of another version. [`content`] collects the files, with paths below a prefix; [`archive`] and [`deb`] only arrange
-//! them.
+//! **What is in it comes from the command.** Manual page and completions are what the packed command prints,
+//! so they cannot be of another version. [`content`] collects the files, with paths below a prefix;
+//! [`archive`] and [`deb`] only arrange them.
 //!
-//! **The same input gives the same bytes.** Files are in a fixed order, owned by root, and as old as the commit
-//! (or as `SOURCE_DATE_EPOCH` says).
+//! **The same input gives the same bytes.** Files are in a fixed order, owned by root, and as old as the
+//! commit (or as `SOURCE_DATE_EPOCH` says).
 //!
-//! **Line tables** are split off by `objcopy`, which comes with the linker that built the command; the stripped file names the
-//! other one (`.gnu_debuglink`). No `dpkg` is needed to make the package: it is an `ar` archive of two tar archives.
-//! Rejected: `cargo deb` and its like (another tool to install, for a page of code), and packages for more systems than
-//! the command runs on.
+//! **Line tables** are split off by `objcopy`, which comes with the linker that built the command; the
+//! stripped file names the other one (`.gnu_debuglink`). No `dpkg` is needed to make the package: it is an
+//! `ar` archive of two tar archives. Rejected: `cargo deb` and its like (another tool to install, for a page
+//! of code), and packages for more systems than the command runs on.
 //!
-//! `--try-deb FILE` installs a package with `dpkg` into an empty folder, runs the command that lies there, and removes
-//! it again. It needs `dpkg` and root's rights, and is no part of the tests.
+//! `--try-deb FILE` installs a package with `dpkg` into an empty folder, runs the command that lies there,
+//! and removes it again. It needs `dpkg` and root's rights, and is no part of the tests.
 
 mod archive;
 mod content;

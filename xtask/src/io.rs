@@ -1,10 +1,14 @@
 //! `cargo xtask io`: what a server pays for a request, on perilune, Go and Node.js, side by side.
 //!
-//! The servers are in `benches/io`, one program each, which prints where it serves: HTTP, and lines that are sent back. The client is one thread of this process with 64 connections that stay
-//! open; each answer is followed by the next request. All of it is on the loopback interface, and bounded: so many rounds of so many seconds.
+//! The servers are in `benches/io`, one program each, which prints where it serves: HTTP, and lines that are
+//! sent back. The client is one thread of this process with 64 connections that stay open; each answer is
+//! followed by the next request. All of it is on the loopback interface, and bounded: so many rounds of so
+//! many seconds.
 //!
-//! The figure is processor time of the server's process for each request, user and system, all threads. For each case the servers take turns in a round, and the least of the rounds counts. Who is not
-//! installed is left out, and said to be. Beside the figures stands how busy the machine was: with other work on the same cores caches are cold, and all figures grow.
+//! The figure is processor time of the server's process for each request, user and system, all threads. For
+//! each case the servers take turns in a round, and the least of the rounds counts. Who is not installed is
+//! left out, and said to be. Beside the figures stands how busy the machine was: with other work on the same
+//! cores caches are cold, and all figures grow.
 
 use crate::chore::{self, Error, Outcome};
 use lexopt::prelude::*;

@@ -2,15 +2,15 @@
 //!
 //! Of two megabytes of code a small program runs some hundred kilobytes, but these lie scattered, and the
 //! kernel maps file pages sixteen at a time: nearly all of the code becomes resident. So the functions that
-//! programs do run are put next to each other, in the order of how many programs run them; those that all need
-//! come last, next to the entry point.
+//! programs do run are put next to each other, in the order of how many programs run them; those that all
+//! need come last, next to the entry point.
 //!
-//! The chore runs `-e ''` and the programs of `benches/programs` at their quick size, notes which functions are
-//! entered ([`entered`]), and writes `crates/perilune-cli/layout.ld`, an addition to the linker's own script,
-//! which `build.rs` hands to the linker. Names are written as patterns without the hashes that compilers add, so
-//! that the list outlives changes; a function that it does not know lies where it would have lain anyway, and
-//! a pattern without a function is ignored. It need not be made anew often: when start-up takes noticeably more
-//! memory than this documentation says.
+//! The chore runs `-e ''` and the programs of `benches/programs` at their quick size, notes which functions
+//! are entered ([`entered`]), and writes `crates/perilune-cli/layout.ld`, an addition to the linker's own
+//! script, which `build.rs` hands to the linker. Names are written as patterns without the hashes that
+//! compilers add, so that the list outlives changes; a function that it does not know lies where it would
+//! have lain anyway, and a pattern without a function is ignored. It need not be made anew often: when
+//! start-up takes noticeably more memory than this documentation says.
 
 mod entered;
 
@@ -106,8 +106,9 @@ fn pattern(name: &str) -> String {
 
 /// The linker script for patterns recorded in so many `runs`, and how many bytes it puts together.
 ///
-/// Old-style names do not tell the instances of a generic function apart. A pattern that names much more than was
-/// entered is left out, unless every run enters some of it: then one of its functions elsewhere would cost more.
+/// Old-style names do not tell the instances of a generic function apart. A pattern that names much more than
+/// was entered is left out, unless every run enters some of it: then one of its functions elsewhere would
+/// cost more.
 fn script(patterns: &BTreeMap<String, Pattern>, runs: usize) -> (String, u64) {
     let vague = |p: &Pattern| p.size > 4 * p.entered + 8192;
     let mut chosen: Vec<(&String, &Pattern)> =

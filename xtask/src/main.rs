@@ -5,9 +5,9 @@
 //! remaining arguments; this file only finds the chore and prints its error.
 //!
 //! The chores that measure (`bench`, `micro`, `parallel`) share small modules: [`program`] finds Lua programs
-//! and reads their headers, [`peers`] knows which other Lua implementations are there, [`figure`] reads what a
-//! program says about itself. What a process costs, and the formulas, are those of [`perilune_measure`], which
-//! `perilune bench` uses too.
+//! and reads their headers, [`peers`] knows which other Lua implementations are there, [`figure`] reads what
+//! a program says about itself. What a process costs, and the formulas, are those of [`perilune_measure`],
+//! which `perilune bench` uses too.
 
 mod attack;
 mod bench;

@@ -1,16 +1,19 @@
 //! `cargo xtask modes`: programs do the same in every mode of machine code and of the collector.
 //!
-//! What is run are the recorded scripts (`tests/lua`, `tests/parallel`), the files of Lua's own suite if `--suite` says
-//! where they are, and random programs beside the reference for a while. The modes are those of
+//! What is run are the recorded scripts (`tests/lua`, `tests/parallel`), the files of Lua's own suite if
+//! `--suite` says where they are, and random programs beside the reference for a while. The modes are those
+//! of
 //! [`perilune_test::script::MODES`]: from everything interpreted to machine code that leaves at every opportunity, and
-//! both with a collection at every allocation, a heap that is verified and memory that is overwritten when it is freed.
+//! both with a collection at every allocation, a heap that is verified and memory that is overwritten when it
+//! is freed.
 //!
-//! A run takes hours where the heap is verified at every allocation, so it can be stopped at any time: each case that ends is
-//! a line in `target/modes/state`, and the next run begins behind them. Cases that failed are run again; `--again` runs all. The lines
-//! are of one executable: another begins from the start.
+//! A run takes hours where the heap is verified at every allocation, so it can be stopped at any time: each
+//! case that ends is a line in `target/modes/state`, and the next run begins behind them. Cases that failed
+//! are run again; `--again` runs all. The lines are of one executable: another begins from the start.
 //!
-//! A case under the verifier that is out of time is run again with one collection in [`SELDOM`] verified, then with none, since a
-//! heap that is walked at every allocation takes a time that is quadratic in its size. One that is out of time all the same is counted apart where each allocation collects, and has failed
+//! A case under the verifier that is out of time is run again with one collection in [`SELDOM`] verified,
+//! then with none, since a heap that is walked at every allocation takes a time that is quadratic in its
+//! size. One that is out of time all the same is counted apart where each allocation collects, and has failed
 //! where it does not: there every case ends within seconds.
 
 use crate::chore::{self, Error, Outcome};
@@ -35,12 +38,15 @@ pub const USAGE: &str = "[--suite DIR] [--fuzz SECONDS] [--reference LUA] [--mod
 
 /// What walks the heap at every collection.
 const VERIFIER: &str = "PERILUNE_GC_VERIFY";
-/// What it is set to for a heap that is too large to be walked at each: one collection in so many. A prime, which falls in with no loop.
+/// What it is set to for a heap that is too large to be walked at each: one collection in so many. A prime,
+/// which falls in with no loop.
 const SELDOM: &str = "97";
-/// Who knows better, unless `--reference` names another. Messages differ between releases: ours are those of 5.4.8.
+/// Who knows better, unless `--reference` names another. Messages differ between releases: ours are those of
+/// 5.4.8.
 const REFERENCE: &str = "lua5.4";
 
-/// Files of the suite that measure how much is freed by which collection, which means nothing where each allocation collects; `all.lua` has the two others in it.
+/// Files of the suite that measure how much is freed by which collection, which means nothing where each
+/// allocation collects; `all.lua` has the two others in it.
 const MEASURE_COLLECTIONS: &[&str] = &["gc.lua", "gengc.lua", "all.lua"];
 
 /// What is run.
@@ -208,7 +214,8 @@ pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {
     Ok(Outcome::from_ok(!ends.contains(&End::Failed)))
 }
 
-/// A copy that stays as it is while the run lasts, whatever is built meanwhile. An earlier run may have the old one open.
+/// A copy that stays as it is while the run lasts, whatever is built meanwhile. An earlier run may have the
+/// old one open.
 fn keep(executable: &Path, folder: &Path) -> std::io::Result<PathBuf> {
     let kept = folder.join(executable.file_name().unwrap_or_default());
     let new = kept.with_extension("new");

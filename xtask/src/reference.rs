@@ -1,11 +1,12 @@
 //! `cargo xtask reference`: the pages of `docs/reference`, written from `docs/luacats`.
 //!
-//! The interface is written down once, in the LuaCATS files. This chore makes pages of it, one for each section of a file,
-//! and an index with a line for each function. The pages are committed, so that they can be read where the project is
-//! read; a test compares them with what the chore would write. The folder belongs to the chore: a page that no section
-//! stands for is removed.
+//! The interface is written down once, in the LuaCATS files. This chore makes pages of it, one for each
+//! section of a file, and an index with a line for each function. The pages are committed, so that they can
+//! be read where the project is read; a test compares them with what the chore would write. The folder
+//! belongs to the chore: a page that no section stands for is removed.
 //!
-//! Types that a file defines are linked to the place where they are described; all other types stand as they are.
+//! Types that a file defines are linked to the place where they are described; all other types stand as they
+//! are.
 
 use crate::chore::{Error, Outcome, root};
 use perilune_luacats::{Alias, Class, Described, Function, Interface, Item};
@@ -280,7 +281,8 @@ fn class_heading(c: &Class) -> String {
     c.name.clone()
 }
 
-/// The anchor that a heading has where Markdown is shown: letters, digits and hyphens of it, spaces as hyphens.
+/// The anchor that a heading has where Markdown is shown: letters, digits and hyphens of it, spaces as
+/// hyphens.
 fn slug(heading: &str) -> String {
     heading
         .to_lowercase()

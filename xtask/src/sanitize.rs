@@ -1,16 +1,17 @@
 //! `cargo xtask asan`: the recorded scripts under AddressSanitizer.
 //!
-//! The sanitizer is LLVM's, which needs the compiler's unstable flags; the standard library stays as it is, without
-//! instrumentation. What is built goes to a folder of its own under `target/`, with assertions, which also means that
-//! the interpreter dispatches in a loop: a tail call would leave variables of the caller behind in the sanitizer's eyes.
+//! The sanitizer is LLVM's, which needs the compiler's unstable flags; the standard library stays as it is,
+//! without instrumentation. What is built goes to a folder of its own under `target/`, with assertions, which
+//! also means that the interpreter dispatches in a loop: a tail call would leave variables of the caller
+//! behind in the sanitizer's eyes.
 //!
-//! What the sanitizer has to be told is in the code: switches between native stacks (the feature `sanitizer` of
-//! `perilune-vm`), and the collector's look at native stacks (`perilune_heap::stack_word`).
+//! What the sanitizer has to be told is in the code: switches between native stacks (the feature `sanitizer`
+//! of `perilune-vm`), and the collector's look at native stacks (`perilune_heap::stack_word`).
 //!
 //! Each script runs interpreted, and with machine code as soon as there can be some, in a folder of its own.
 //!
-//! First the chore looks whether the sanitizer is at work: it has to find faults that are planted, on the thread's own
-//! stack and on a coroutine's.
+//! First the chore looks whether the sanitizer is at work: it has to find faults that are planted, on the
+//! thread's own stack and on a coroutine's.
 
 use crate::chore::{self, Error, Outcome};
 use lexopt::prelude::*;

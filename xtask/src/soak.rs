@@ -1,8 +1,10 @@
 //! `cargo xtask soak`: a server and its clients for minutes, with everything that goes wrong.
 //!
-//! The program is `tests/soak/io.lua`, which also judges: connections are reset, half closed, given up; readers are slow; waits are cancelled and go on; bursts use up the server's descriptors. No byte may be lost,
-//! changed or delivered twice, memory has to stay where it was after the first fifth of the time, and in the end neither thread nor descriptor may be left. What was random comes from a seed, which is
-//! printed. A short run of the same is among the tests.
+//! The program is `tests/soak/io.lua`, which also judges: connections are reset, half closed, given up;
+//! readers are slow; waits are cancelled and go on; bursts use up the server's descriptors. No byte may be
+//! lost, changed or delivered twice, memory has to stay where it was after the first fifth of the time, and
+//! in the end neither thread nor descriptor may be left. What was random comes from a seed, which is printed.
+//! A short run of the same is among the tests.
 
 use crate::chore::{self, Error, Outcome};
 use crate::peers;

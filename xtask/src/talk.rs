@@ -5,7 +5,8 @@
 //! | `redis-benchmark` | `examples/resp`: every command that both know, alone and 16 at a time; an error of the protocol ends it |
 //! | `websockets` for Python | `perilune.ws`, as client and as server (`benches/io/peers`) |
 //!
-//! What is not installed is said and left out: this is for whoever changes a protocol, and no part of the tests.
+//! What is not installed is said and left out: this is for whoever changes a protocol, and no part of the
+//! tests.
 
 use crate::chore::{self, Error, Outcome};
 use crate::peers;

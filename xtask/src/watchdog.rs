@@ -1,13 +1,15 @@
 //! A test that hangs fails by itself, and the others go on.
 //!
-//! A test run can stand still: a program under test waits for what never comes, and the test waits for the program.
-//! A time limit from outside then ends everything, and says nothing about the place. So whoever runs tests tells a
-//! watchdog of each line they print. When no line came for [`SILENCE`], the watchdog shows every process below this
-//! one, with each thread's state and what it waits for in the kernel, and kills those that have no children:
-//! the programs under test, or the test itself if it is alone. The test that waited for one sees it fail, and says so.
+//! A test run can stand still: a program under test waits for what never comes, and the test waits for the
+//! program. A time limit from outside then ends everything, and says nothing about the place. So whoever runs
+//! tests tells a watchdog of each line they print. When no line came for [`SILENCE`], the watchdog shows
+//! every process below this one, with each thread's state and what it waits for in the kernel, and kills
+//! those that have no children: the programs under test, or the test itself if it is alone. The test that
+//! waited for one sees it fail, and says so.
 //!
-//! Tests that start programs through `perilune_test::Limited` have a limit of their own, which ends first and names the
-//! test. This one is for all others: a test that hangs without a program, and one whose program has none.
+//! Tests that start programs through `perilune_test::Limited` have a limit of their own, which ends first and
+//! names the test. This one is for all others: a test that hangs without a program, and one whose program has
+//! none.
 
 use perilune_test::processes;
 use std::sync::mpsc::{self, RecvTimeoutError};

@@ -1,16 +1,16 @@
 //! Programs that are one executable: what `perilune build` writes, and what runs it.
 //!
-//! Such an executable is this one with a payload: the program's modules and data (`app/payload.rs`) in an ELF section
-//! called `.perilune` (`app/elf.rs`). A section, and not bytes behind the end, since `strip` keeps sections and drops what
-//! it does not know. One byte of the executable's own data, behind a text that is nowhere else, says that there is one, so
-//! that an ordinary start does not look for it.
+//! Such an executable is this one with a payload: the program's modules and data (`app/payload.rs`) in an ELF
+//! section called `.perilune` (`app/elf.rs`). A section, and not bytes behind the end, since `strip` keeps
+//! sections and drops what it does not know. One byte of the executable's own data, behind a text that is
+//! nowhere else, says that there is one, so that an ordinary start does not look for it.
 //!
-//! An application is no command of ours: all words are its own, LUA_INIT, LUA_PATH and LUA_CPATH mean nothing, and modules
-//! come from the payload alone, unless the program itself sets `package.path`.
+//! An application is no command of ours: all words are its own, LUA_INIT, LUA_PATH and LUA_CPATH mean
+//! nothing, and modules come from the payload alone, unless the program itself sets `package.path`.
 //!
-//! Rejected: linking (there is no compiler on a user's machine); a script that unpacks itself (files that someone else can
-//! change, and a folder to clean up); bytecode instead of source text (messages would lack lines, and loading verifies it
-//! anyway).
+//! Rejected: linking (there is no compiler on a user's machine); a script that unpacks itself (files that
+//! someone else can change, and a folder to clean up); bytecode instead of source text (messages would lack
+//! lines, and loading verifies it anyway).
 
 pub mod elf;
 pub mod payload;
@@ -32,8 +32,8 @@ static MARK: [u8; 33] = *b"perilune-application-7c41e0d29b:-";
 
 /// The text, and where the sign is behind it.
 pub fn mark() -> ([u8; 33], usize) {
-    // SAFETY: a static is valid for reads. Volatile, since the bytes in the file may have been changed: the compiler must
-    // not put what it knows of them elsewhere.
+    // SAFETY: a static is valid for reads. Volatile, since the bytes in the file may have been changed: the
+    // compiler must not put what it knows of them elsewhere.
     (unsafe { std::ptr::read_volatile(&raw const MARK) }, 32)
 }
 

@@ -62,8 +62,9 @@ fn main() -> ExitCode {
     run_program(program, is_lua, ignore, files, |vm, runtime| run::main(vm, runtime, &options))
 }
 
-/// Runs Lua code as the process's program, from what the environment asks for to the last finaliser: `f` says whether it
-/// succeeded. `name` stands before messages; `-E` hides Lua's variables of the environment; `files` belong to the program.
+/// Runs Lua code as the process's program, from what the environment asks for to the last finaliser: `f` says
+/// whether it succeeded. `name` stands before messages; `-E` hides Lua's variables of the environment;
+/// `files` belong to the program.
 pub fn run_program(
     name: Vec<u8>,
     is_lua: bool,

@@ -4,8 +4,8 @@
 //! carried out later, in order, by `run.rs`, from the same words. Bytes, not text: arguments need not be
 //! UTF-8.
 //!
-//! A first word that is a subcommand (here, or in `commands/`) counts as one only under the command's own name
-//! and if no file of that name exists, so that `perilune` can stand wherever `lua` stood.
+//! A first word that is a subcommand (here, or in `commands/`) counts as one only under the command's own
+//! name and if no file of that name exists, so that `perilune` can stand wherever `lua` stood.
 
 use crate::commands::manual::{self, Command, Kind};
 use std::ffi::{OsStr, OsString};
@@ -51,8 +51,8 @@ pub struct Options {
 #[derive(Debug, PartialEq, Eq)]
 pub struct BadOption(pub Vec<u8>);
 
-/// The name by which the command calls itself in messages: as `lua` it is its first word, as `lua` does; else it is
-/// `perilune`, wherever the executable lies.
+/// The name by which the command calls itself in messages: as `lua` it is its first word, as `lua` does; else
+/// it is `perilune`, wherever the executable lies.
 pub fn program_name(words: &[Vec<u8>]) -> &[u8] {
     words.first().filter(|w| !w.is_empty() && is_lua(w)).map_or(b"perilune", |w| w)
 }
@@ -132,8 +132,8 @@ pub fn folder(options: &Options) -> PathBuf {
     }
 }
 
-/// What somebody may have meant who named this script, which does not exist: a line for people, under the command's own
-/// name only.
+/// What somebody may have meant who named this script, which does not exist: a line for people, under the
+/// command's own name only.
 pub fn hint(options: &Options, n: usize) -> Option<String> {
     if is_lua(&options.words[0]) {
         return None;

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 static PROGRAM: RwLock<Option<Vec<u8>>> = RwLock::new(None);
 static MESSAGE_HANDLER: Native = Native::reentrant("msgh", message_handler);
 
-/// Whether messages of errors that are tables show what is in them. Under a name of Lua's they say what `lua` says.
+/// Whether messages of errors that are tables show what is in them. Under a name of Lua's they say what `lua`
+/// says.
 static SHOWS_TABLES: AtomicBool = AtomicBool::new(false);
 
 /// Sets the name in front of messages; under our own name, messages show error values that are tables.
@@ -101,8 +102,8 @@ fn message_handler(vm: &mut Vm) -> LuaResult<u32> {
     vm.ret_str(&text)
 }
 
-/// What is in an error value that is a table, if messages are to say that. Should it not be possible to say (the stack is
-/// used up, there is no memory), the message goes without.
+/// What is in an error value that is a table, if messages are to say that. Should it not be possible to say
+/// (the stack is used up, there is no memory), the message goes without.
 fn contents(vm: &mut Vm, error: Value) -> LuaResult<Option<String>> {
     if error.as_table().is_none() || !SHOWS_TABLES.load(Ordering::Relaxed) {
         return Ok(None);

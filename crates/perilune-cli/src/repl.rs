@@ -5,8 +5,8 @@
 //! that a program that reads its standard input and the interactive mode share one buffer. A chunk whose only
 //! fault is that it ends too early is continued with the next line.
 //!
-//! In a pipe, and under a name of Lua's, that is all, and values are printed by `print`, as `lua` does. On a terminal,
-//! under our own name, a person is there, and there is more:
+//! In a pipe, and under a name of Lua's, that is all, and values are printed by `print`, as `lua` does. On a
+//! terminal, under our own name, a person is there, and there is more:
 //!
 //! | file | |
 //! |---|---|

@@ -20,7 +20,8 @@ static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 
 /// Has the C library call [`note`] before anything of Rust's runs: its start-up ignores SIGPIPE.
 #[used]
-// SAFETY: the section holds addresses of functions that are called once, before `main`, by the initial thread.
+// SAFETY: the section holds addresses of functions that are called once, before `main`, by the initial
+// thread.
 #[unsafe(link_section = ".init_array")]
 static NOTE: extern "C" fn() = note;
 
@@ -37,8 +38,8 @@ pub fn set_up() {
     set_action(libc::SIGCHLD, libc::SIG_DFL);
 }
 
-/// SIGINT is an error in the state of `handle` while `f` runs. A second one ends the program, should the first
-/// not have come to a poll.
+/// SIGINT is an error in the state of `handle` while `f` runs. A second one ends the program, should the
+/// first not have come to a poll.
 pub fn with_interrupts<T>(handle: InterruptHandle, f: impl FnOnce() -> T) -> T {
     let _ = INTERRUPT.set(handle);
     set_action(libc::SIGINT, on_interrupt as extern "C" fn(libc::c_int) as libc::sighandler_t);
@@ -69,7 +70,8 @@ extern "C" fn on_last_interrupt(signal: libc::c_int) {
 
 static TOLD: AtomicI32 = AtomicI32::new(-1);
 
-/// SIGINT does nothing here while `f` waits for a process that hears of it itself, as both do from a terminal.
+/// SIGINT does nothing here while `f` waits for a process that hears of it itself, as both do from a
+/// terminal.
 pub fn while_interrupts_are_anothers<T>(f: impl FnOnce() -> T) -> T {
     extern "C" fn nothing(_: libc::c_int) {}
     // A handler, and not SIG_IGN, which the other process would inherit.
@@ -79,8 +81,8 @@ pub fn while_interrupts_are_anothers<T>(f: impl FnOnce() -> T) -> T {
     result
 }
 
-/// From now on SIGINT and SIGTERM are bytes of a pipe, for commands that wait for several things. A second one of a kind ends
-/// the process. Called at most once.
+/// From now on SIGINT and SIGTERM are bytes of a pipe, for commands that wait for several things. A second
+/// one of a kind ends the process. Called at most once.
 ///
 /// # Errors
 /// The system gives no pipe.
@@ -106,8 +108,8 @@ extern "C" fn tell(signal: libc::c_int) {
 }
 
 fn set_action(signal: libc::c_int, action: libc::sighandler_t) {
-    // SAFETY: zero is a valid `sigaction`: no flags, and the mask is emptied; the action is the default one, to
-    // ignore the signal, or `on_interrupt`, which is async-signal-safe.
+    // SAFETY: zero is a valid `sigaction`: no flags, and the mask is emptied; the action is the default one,
+    // to ignore the signal, or `on_interrupt`, which is async-signal-safe.
     unsafe {
         let mut new: libc::sigaction = std::mem::zeroed();
         new.sa_sigaction = action;

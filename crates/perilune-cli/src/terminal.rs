@@ -1,12 +1,12 @@
 //! Lines from a terminal: editing, history that lasts, completion (`repl/complete.rs`).
 //!
 //! History is a text file in the user's state directory, one entry a line; a newline inside an entry is
-//! written `\n`, a backslash `\\`. An entry is appended when it has been read, so that none is lost however the process
-//! ends, and sessions side by side keep what the others wrote; at the start of a session the file is cut to its last
-//! entries.
+//! written `\n`, a backslash `\\`. An entry is appended when it has been read, so that none is lost however
+//! the process ends, and sessions side by side keep what the others wrote; at the start of a session the file
+//! is cut to its last entries.
 //!
-//! The editor runs in a thread of its own: `terminal/desk.rs` says how it meets the owner of the state, `terminal/above.rs` what
-//! happens to what the program writes meanwhile.
+//! The editor runs in a thread of its own: `terminal/desk.rs` says how it meets the owner of the state,
+//! `terminal/above.rs` what happens to what the program writes meanwhile.
 
 mod above;
 mod desk;

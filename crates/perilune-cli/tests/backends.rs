@@ -1,4 +1,5 @@
-//! The two ways by which programs are told that a descriptor is ready (`PERILUNE_IO`): the same programs do the same, and where the kernel refuses `io_uring`, they do it with `epoll`.
+//! The two ways by which programs are told that a descriptor is ready (`PERILUNE_IO`): the same programs do
+//! the same, and where the kernel refuses `io_uring`, they do it with `epoll`.
 
 use perilune_test::Limited;
 use perilune_test::script::{Mode, Script, on_all_cores};
@@ -43,7 +44,8 @@ end)
 print(pl.io.backend())
 "#;
 
-/// Fibers of four domains that read lines from standard input, while others of the same domains have their turns.
+/// Fibers of four domains that read lines from standard input, while others of the same domains have their
+/// turns.
 const READERS: &str = r#"
 local pl = require "perilune"
 local function read(n)
@@ -164,7 +166,8 @@ fn a_ring_is_waited_for_by_a_thread() {
     assert_eq!(output(perilune(PROGRAM, &lease)), ran("epoll", ""));
 }
 
-/// Where the system forbids a ring, at the beginning or in use, the program runs all the same, and is told once.
+/// Where the system forbids a ring, at the beginning or in use, the program runs all the same, and is told
+/// once.
 #[test]
 fn a_program_that_may_have_no_ring_does_without() {
     if !is_there() {

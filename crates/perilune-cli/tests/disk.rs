@@ -1,4 +1,5 @@
-//! The standard library's files where a disk takes its time (`PERILUNE_SLOW_FILES`): the fiber waits, and nobody else.
+//! The standard library's files where a disk takes its time (`PERILUNE_SLOW_FILES`): the fiber waits, and
+//! nobody else.
 
 use perilune_test::script::{Script, on_all_cores};
 use perilune_test::{Folder, Limited};
@@ -27,7 +28,9 @@ fn printed(mut command: Command) -> String {
     text
 }
 
-/// What every script begins with: `busy(f)` calls f in a fiber before one that counts its turns and is always ready, and returns the turns that this one has had when f has ended, and what f returns. The other has its first turn when f waits.
+/// What every script begins with: `busy(f)` calls f in a fiber before one that counts its turns and is always
+/// ready, and returns the turns that this one has had when f has ended, and what f returns. The other has its
+/// first turn when f waits.
 const BUSY: &str = r#"
 local pl = require "perilune"
 local function busy(f)
@@ -200,7 +203,8 @@ print "done"
     assert_eq!(run(&Folder::new(), "200", &format!("{BUSY}{CANCELLED}{source}")), "done\n");
 }
 
-/// Several fibers that read one file share its lines, and several that write lose and tear nothing; at the exit everything is written.
+/// Several fibers that read one file share its lines, and several that write lose and tear nothing; at the
+/// exit everything is written.
 #[test]
 fn fibers_share_files() {
     let source = r#"
@@ -246,7 +250,8 @@ print "done"
     assert_eq!(printed(command), "all\n");
 }
 
-/// A file that is sent is fetched by helpers, a piece at a time; what has been sent is counted over all waits, for the disk and for the peer.
+/// A file that is sent is fetched by helpers, a piece at a time; what has been sent is counted over all
+/// waits, for the disk and for the peer.
 #[test]
 fn files_are_sent_without_stopping_the_domain() {
     let source = r#"

@@ -9,7 +9,8 @@
 //! | `lua, from FILE` | it is a part of FILE, which is run by another test; the path is from the project's root |
 //! | `lua, not run: REASON` | it cannot run here, for that reason |
 //!
-//! A block that runs is called `guide.lua`, in an empty folder of its own. If it names a file `"....pem"`, certificates are there (`support/certificates.rs`).
+//! A block that runs is called `guide.lua`, in an empty folder of its own. If it names a file `"....pem"`,
+//! certificates are there (`support/certificates.rs`).
 
 #[path = "support/certificates.rs"]
 mod certificates;

@@ -159,7 +159,8 @@ fn the_index_lists_every_example() {
     }
 }
 
-/// The programs of a guide (the sequential one, the parallel one, a server that is its own client) print the same.
+/// The programs of a guide (the sequential one, the parallel one, a server that is its own client) print the
+/// same.
 #[test]
 fn the_guides_programs_print_what_was_recorded() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/guides");

@@ -1,4 +1,5 @@
-//! A fixed number of cases of the fuzz targets whose programs judge themselves. `cargo xtask attack` runs the others.
+//! A fixed number of cases of the fuzz targets whose programs judge themselves. `cargo xtask attack` runs the
+//! others.
 
 use perilune_fuzzer::runner::{Options, run};
 use perilune_fuzzer::script::{Kind, Scripts};

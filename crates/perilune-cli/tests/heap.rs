@@ -1,4 +1,5 @@
-//! `perilune heap` from end to end: leaks are named with their paths and amounts, sizes add up, running and sleeping programs are looked at.
+//! `perilune heap` from end to end: leaks are named with their paths and amounts, sizes add up, running and
+//! sleeping programs are looked at.
 
 use perilune_test::{Folder, Json, Limited};
 use serde_json::Value;
@@ -61,7 +62,8 @@ fn what_is_alive_is_no_more_than_the_program_holds() {
     assert!(seen.number("bytes") <= held * 1.02 && held > 200e3, "{} {held}", seen.number("bytes"));
 }
 
-/// What the script's own variables hold when it ends is alive then, also in machine code; what is dead by then is not.
+/// What the script's own variables hold when it ends is alive then, also in machine code; what is dead by
+/// then is not.
 #[test]
 fn the_end_is_when_the_variables_of_the_script_are_still_there() {
     let folder = Folder::new();

@@ -161,7 +161,8 @@ fn what_is_shown_may_go_away() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "{\n  <gone> {{1},\ttrue\n");
 }
 
-/// Errors that are tables show what is in them; under the name of `lua`, where the reference does not, they do not.
+/// Errors that are tables show what is in them; under the name of `lua`, where the reference does not, they
+/// do not.
 #[test]
 fn errors_that_are_tables() {
     let place = Folder::new();

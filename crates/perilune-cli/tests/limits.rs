@@ -1,5 +1,5 @@
-//! The command where the system gives little: a small native stack, little address space. Programs then fail with an error that Lua code can
-//! catch; the process never dies by a signal.
+//! The command where the system gives little: a small native stack, little address space. Programs then fail
+//! with an error that Lua code can catch; the process never dies by a signal.
 
 use perilune_test::Limited;
 use std::os::unix::process::ExitStatusExt;
@@ -77,7 +77,8 @@ fn the_end_of_address_space_is_an_error_that_a_program_catches() {
     }
 }
 
-/// Threads that begin while others take what is left: the C library needs memory then, and ends the process where it gets none.
+/// Threads that begin while others take what is left: the C library needs memory then, and ends the process
+/// where it gets none.
 #[test]
 fn domains_begin_where_address_space_ends() {
     for kib in [60_000, 100_000, 150_000, 200_000, 400_000] {
@@ -91,7 +92,8 @@ fn domains_begin_where_address_space_ends() {
     }
 }
 
-/// A hundred coroutines that have been deep, and fibers that wait, which have been; what they held goes back to the system.
+/// A hundred coroutines that have been deep, and fibers that wait, which have been; what they held goes back
+/// to the system.
 const DEEP_ONCE: &str = "
 local pl = require 'perilune'
 local function resident()

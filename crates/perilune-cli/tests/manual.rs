@@ -1,7 +1,8 @@
-//! What is made from the one table of commands and options: help, the manual page, completions, hints, docs/command.md.
+//! What is made from the one table of commands and options: help, the manual page, completions, hints,
+//! docs/command.md.
 //!
-//! The tests read the table through `--help`, so that they see what people see. Shells and `man` are used where they are
-//! installed; what can be told without them is checked in any case.
+//! The tests read the table through `--help`, so that they see what people see. Shells and `man` are used
+//! where they are installed; what can be told without them is checked in any case.
 
 use perilune_test::{Folder, Limited, text};
 use std::collections::BTreeSet;

@@ -68,7 +68,8 @@ fn echo(stream: &mut TcpStream, text: &str) -> String {
     String::from_utf8(line).expect("text")
 }
 
-/// A server that runs out of descriptors goes on serving those it has, and takes the others as soon as it can.
+/// A server that runs out of descriptors goes on serving those it has, and takes the others as soon as it
+/// can.
 #[test]
 fn a_server_without_descriptors_waits_for_some() {
     let server = Server::start("ulimit -n 24;", SERVER);
@@ -86,7 +87,8 @@ fn a_server_without_descriptors_waits_for_some() {
     }
 }
 
-/// When there are none for long, those who wait are told so by the end of their connections, and who comes when there are some again is served.
+/// When there are none for long, those who wait are told so by the end of their connections, and who comes
+/// when there are some again is served.
 #[test]
 fn a_server_without_descriptors_refuses_those_who_wait_for_long() {
     let server = Server::start("ulimit -n 24;", SERVER);
@@ -120,8 +122,8 @@ fn an_idle_server_makes_no_wakeups() {
         (server, clients)
     };
     let mut servers = [start("export PERILUNE_IO=epoll;"), start("export PERILUNE_IO=uring;")];
-    // Idle worker threads end after two seconds, or later where the machine is busy: that is in one of these spans. Who looks
-    // again and again does so in each.
+    // Idle worker threads end after two seconds, or later where the machine is busy: that is in one of these
+    // spans. Who looks again and again does so in each.
     let mut switches: [Vec<i64>; 2] = [Vec::new(), Vec::new()];
     let is_idle = |spans: &Vec<i64>| spans.iter().any(|n| (0..=2).contains(n));
     for _ in 0..30 {
@@ -184,7 +186,8 @@ end, { domains = 3, grace = 60 })
 print(pl.domain.count())
 "#;
 
-/// Connections that come at once go to the domains in equal parts, and those that come later to whoever has the fewest.
+/// Connections that come at once go to the domains in equal parts, and those that come later to whoever has
+/// the fewest.
 #[test]
 fn connections_are_spread_over_domains() {
     let mut server = Server::start("", CREW);
@@ -223,7 +226,8 @@ fn connections_are_spread_over_domains() {
     assert!(server.child.finish().status.success());
 }
 
-/// In a network of its own that has four ports for clients: whoever finds none is told so, and gets one when one is free again.
+/// In a network of its own that has four ports for clients: whoever finds none is told so, and gets one when
+/// one is free again.
 #[test]
 fn a_client_without_a_port_is_told() {
     const SOURCE: &str = r#"
@@ -286,7 +290,8 @@ print(again ~= nil)
     assert_eq!(perilune_test::text(&output.stdout), expected, "{output:?}");
 }
 
-/// A body of so many MiB goes to a server, and another one back, in pieces, and the program is as small as before.
+/// A body of so many MiB goes to a server, and another one back, in pieces, and the program is as small as
+/// before.
 fn body_goes_through(mib: usize) {
     const SOURCE: &str = r#"
 local pl, http = require "perilune", require "perilune.http"

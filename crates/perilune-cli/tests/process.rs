@@ -1,4 +1,5 @@
-//! Other programs, where a script alone cannot see it: limits of descriptors, threads, dispositions of signals.
+//! Other programs, where a script alone cannot see it: limits of descriptors, threads, dispositions of
+//! signals.
 
 use perilune_test::Limited;
 use std::process::{Command, Output};
@@ -15,7 +16,8 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Whatever runs out at whatever point of starting a program: a failure with its code, and nothing is left behind.
+/// Whatever runs out at whatever point of starting a program: a failure with its code, and nothing is left
+/// behind.
 #[test]
 fn a_program_that_cannot_have_its_descriptors_is_a_failure() {
     let source = r#"
@@ -44,7 +46,8 @@ fn a_program_that_cannot_have_its_descriptors_is_a_failure() {
     assert_eq!(text(&run("ulimit -n 48;", source)), "EMFILE\nfine again\n\n");
 }
 
-/// Who starts a program that ignores signals passes that on, but for those that the runtime deals with itself.
+/// Who starts a program that ignores signals passes that on, but for those that the runtime deals with
+/// itself.
 #[test]
 fn programs_begin_with_an_empty_mask_and_default_actions() {
     let source = r#"
@@ -52,7 +55,8 @@ fn programs_begin_with_an_empty_mask_and_default_actions() {
         local status = process.run{"cat", "/proc/self/status"}.stdout
         print(status:match("SigBlk:%s*(%x+)"), status:match("SigIgn:%s*%x+(%x%x%x%x)\n"))
     "#;
-    // SIGPIPE (13) and SIGINT (2) are ignored by the shell, SIGHUP (1) and SIGQUIT (3), which shells ignore for background jobs, too.
+    // SIGPIPE (13) and SIGINT (2) are ignored by the shell, SIGHUP (1) and SIGQUIT (3), which shells ignore
+    // for background jobs, too.
     let out = text(&run("trap '' PIPE INT HUP QUIT;", source));
     assert_eq!(out, "0000000000000000\t0005\n");
 }

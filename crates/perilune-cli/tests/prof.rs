@@ -1,4 +1,5 @@
-//! `perilune prof`: the files that it writes, exit codes, and programs that are attached to. What the numbers mean is tested where they are made (`sampling.rs`, `proofs.rs`).
+//! `perilune prof`: the files that it writes, exit codes, and programs that are attached to. What the numbers
+//! mean is tested where they are made (`sampling.rs`, `proofs.rs`).
 
 use perilune_test::{Folder, Json, Limited, text};
 use serde_json::Value;
@@ -95,7 +96,8 @@ fn tables_are_for_people_and_exit_codes_are_the_programs() {
     assert!(!table.contains('\u{1b}'), "no colours in pipes");
     let lines = text(&folder.run(&["cpu", "--lines", "--top", "1", "busy.lua"]).stdout);
     assert!(lines.contains("busy.lua:1") && lines.contains("more; --top"), "{lines}");
-    // A program that does nothing has no samples, and that is no failure. What the library takes when it begins is sampled now and then at the usual rate.
+    // A program that does nothing has no samples, and that is no failure. What the library takes when it
+    // begins is sampled now and then at the usual rate.
     std::fs::write(folder.0.join("idle.lua"), "").unwrap();
     let output = folder.run(&["alloc", "--rate", "1000000000", "idle.lua"]);
     assert!(
@@ -150,7 +152,8 @@ fn a_program_that_runs_is_profiled_and_goes_on() {
     assert!(names.contains(&"inner") && json.number("samples") > 5.0, "{names:?}");
 }
 
-/// Copies for other domains are told as such, where they come out as well as where they come in: by the line that has sent them.
+/// Copies for other domains are told as such, where they come out as well as where they come in: by the line
+/// that has sent them.
 #[test]
 fn copies_name_the_line_that_sent_them() {
     let folder = Place::new();

@@ -1,6 +1,8 @@
-//! Seven questions that people had about their programs and could not answer, each on a small program of `tests/seeing` and with one command (`docs/seven-questions.md` tells the story).
+//! Seven questions that people had about their programs and could not answer, each on a small program of
+//! `tests/seeing` and with one command (`docs/seven-questions.md` tells the story).
 //!
-//! What is checked are names, places and shares. They do not depend on how fast or how busy the machine is: shares are of bytes, of processor time, or of one domain against another.
+//! What is checked are names, places and shares. They do not depend on how fast or how busy the machine is:
+//! shares are of bytes, of processor time, or of one domain against another.
 
 use perilune_test::{Folder, Json, Limited};
 use serde_json::Value;
@@ -28,8 +30,8 @@ fn holds(condition: bool, what: &Value) -> Found {
     if condition { Ok(()) } else { Err(format!("{what:?}")) }
 }
 
-/// Runs a command on a program until what it says is right: a machine that is busy displaces for a while who is to wait, and who lets
-/// others wait, but not in each of ten runs.
+/// Runs a command on a program until what it says is right: a machine that is busy displaces for a while who
+/// is to wait, and who lets others wait, but not in each of ten runs.
 fn sees(command: &str, script: &str, check: &dyn Fn(&Value) -> Found) {
     let mut why = Vec::new();
     for _ in 0..10 {
@@ -49,7 +51,8 @@ fn sum(list: &[Value], path: &str) -> f64 {
 #[test]
 fn the_comparison_that_makes_closures() {
     let script = "tests/seeing/versions.lua";
-    // What is allocated is the same in each run. The rewritten comparison allocates nothing, so the difference is what the first one did.
+    // What is allocated is the same in each run. The rewritten comparison allocates nothing, so the
+    // difference is what the first one did.
     let allocated = |script| run("gc-stats", script).0.number("total.memory.allocated_bytes");
     let (before, after) = (allocated(script), allocated("tests/seeing/versions.lua flat"));
     let known = (before - after) / before;
@@ -152,7 +155,8 @@ fn a_chunk_that_is_everything() {
 #[test]
 fn a_generator_that_everybody_changes() {
     let made_at = "tests/seeing/generator.lua:12";
-    // Domains that a busy machine gives turns do not meet: then little is lost, and one of them may not have noticed at all. So the best of some runs counts.
+    // Domains that a busy machine gives turns do not meet: then little is lost, and one of them may not have
+    // noticed at all. So the best of some runs counts.
     let mut lost = 0.0f64;
     for _ in 0..8 {
         let (json, _) = run("prof offcpu", "tests/seeing/generator.lua");
@@ -198,7 +202,8 @@ fn a_process_that_takes_the_processor() {
         assert!(errors.contains("perf_event_paranoid") || errors.contains("perf"), "{errors}");
         return;
     }
-    // Nearly all of it has names. On a machine that does nothing else these are the shells; on a busy one others may have had all of it.
+    // Nearly all of it has names. On a machine that does nothing else these are the shells; on a busy one
+    // others may have had all of it.
     let of = |f: &dyn Fn(&str) -> bool| {
         let named = by.iter().filter(|o| o.number("pid") != 0.0 && f(o.text("name")));
         named.map(|o| o.number("ns")).sum::<f64>()

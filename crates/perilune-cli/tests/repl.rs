@@ -380,7 +380,8 @@ fn in_a_pipe_it_is_lua() {
     assert!(text.ends_with("> > nil\n> text\n> \n"), "{text}");
 }
 
-/// Timers go on while somebody types, and what they print appears above the prompt, which is drawn anew with what has been typed.
+/// Timers go on while somebody types, and what they print appears above the prompt, which is drawn anew with
+/// what has been typed.
 #[test]
 fn timers_print_above_the_prompt() {
     let place = Place::new();

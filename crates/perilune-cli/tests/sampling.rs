@@ -1,7 +1,9 @@
-//! The samplers: programs that know what their parts cost are attributed as they say, and sampling changes nothing about what a program does.
+//! The samplers: programs that know what their parts cost are attributed as they say, and sampling changes
+//! nothing about what a program does.
 //!
-//! A program measures its parts itself, by its processor time and by what it has allocated; the samples have to say the same within three hundredths of the whole. All is
-//! processor time, so that a busy machine does not matter.
+//! A program measures its parts itself, by its processor time and by what it has allocated; the samples have
+//! to say the same within three hundredths of the whole. All is processor time, so that a busy machine does
+//! not matter.
 
 use perilune_see::Trace;
 use perilune_see::tool::Target;
@@ -61,7 +63,8 @@ impl Run {
         parts.into_iter().map(|(name, x)| (name, x / sum)).collect()
     }
 
-    /// Call paths of samples of a kind, names of functions from the outermost to the innermost, with weight and `c`.
+    /// Call paths of samples of a kind, names of functions from the outermost to the innermost, with weight
+    /// and `c`.
     fn samples(&self, kind: Kind) -> Vec<(Vec<String>, f64, u16)> {
         let d = &self.trace.definitions;
         let events = self.trace.events.iter().filter(|e| e.kind == kind);
@@ -270,7 +273,8 @@ fn buffers_that_grow_where_they_are_are_counted() {
     assert!(sum > 0.9 * least && sum < 6.0 * least, "{sum}, {least}");
 }
 
-/// Coroutines, fibers, errors, closing, natives that call back: what they compute must be the same however often they are stopped.
+/// Coroutines, fibers, errors, closing, natives that call back: what they compute must be the same however
+/// often they are stopped.
 const LIVELY: &str = r#"
 local pl = require "perilune"
 local log = {}

@@ -1,7 +1,7 @@
 //! The end-to-end suites: every `tests/lua/NAME.lua` and `tests/parallel/NAME.lua` is run by the built
 //! command and must print `NAME.out`. The recordings of `tests/lua` come from the reference implementation;
-//! those of `tests/parallel`, which use `require "perilune"`, are ours. How a script is run and judged is told in
-//! [`perilune_test::script`]. `cargo xtask modes` runs them in every mode there is.
+//! those of `tests/parallel`, which use `require "perilune"`, are ours. How a script is run and judged is
+//! told in [`perilune_test::script`]. `cargo xtask modes` runs them in every mode there is.
 //!
 //! Environment: `PERILUNE_ONLY=part` runs the scripts whose name contains `part`;
 //! `PERILUNE_TEST_BIN=/path/to/lua` runs another implementation (that is how the recordings are checked);

@@ -1,4 +1,5 @@
-//! `perilune gc-stats` and `perilune latency` over programs that end in all ways there are: the parts add up to the whole, and the whole is the program's time.
+//! `perilune gc-stats` and `perilune latency` over programs that end in all ways there are: the parts add up
+//! to the whole, and the whole is the program's time.
 
 use perilune_test::{Folder, Json, Limited};
 use serde_json::Value;
@@ -6,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-// -- Running ---------------------------------------------------------------------------------------------------------------------
+// -- Running ------------------------------------------------------------------------------------------------
 
 struct Ran {
     output: Output,
@@ -33,7 +34,8 @@ fn run(command: &str, name: &str, script: &str) -> Ran {
     Ran { output, json: Value::parse(text), wall }
 }
 
-/// Parts add up: those of each domain and those of the total, and the whole is the time that the program took.
+/// Parts add up: those of each domain and those of the total, and the whole is the time that the program
+/// took.
 fn check(ran: &Ran, name: &str) {
     let json = &ran.json;
     let elapsed = json.ns("elapsed_ns");
@@ -50,7 +52,8 @@ fn check(ran: &Ran, name: &str) {
         assert!(waited <= waiting, "{name}: {d:?}");
         let pauses = d.ns("collection.pauses_ns.sum") + d.ns("collection.finalizer_runs_ns.sum");
         let collection = d.ns("collection.work_ns") + d.ns("collection.waiting_ns");
-        // Pauses are measured by their ends, collection by states: they see the same, but for a pause in which the process ended.
+        // Pauses are measured by their ends, collection by states: they see the same, but for a pause in
+        // which the process ended.
         let off = pauses.abs_diff(collection);
         let ended = !d.at("ended_ns").is_null();
         // Between a look at the clock and the other the machine may do something else for a while.
@@ -99,7 +102,8 @@ fn domains_that_work_sleep_and_block() {
     assert!(ran.output.status.success(), "{}", String::from_utf8_lossy(&ran.output.stderr));
     check(&ran, "domains");
     let main = domain(&ran, "main");
-    // The collector's part of a wait is none; what was waited for has names. A child's end is waited for without the thread, where others may run.
+    // The collector's part of a wait is none; what was waited for has names. A child's end is waited for
+    // without the thread, where others may run.
     assert!(main.ns("time_ns.blocked") + main.ns("time_ns.waiting") >= 330 * MS, "{main:?}");
     assert!(main.ns("collection.full") >= 1 && main.ns("collection.finalizers") >= 50);
     let waits = main.list("waits");

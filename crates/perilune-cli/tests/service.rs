@@ -1,4 +1,5 @@
-//! What surrounds a service: sockets that a supervisor has opened, what it wants to hear, and being process 1 of a container.
+//! What surrounds a service: sockets that a supervisor has opened, what it wants to hear, and being process 1
+//! of a container.
 
 use perilune_test::{Folder, Limited, text};
 use std::io::{Read, Write};
@@ -11,7 +12,8 @@ use std::time::Duration;
 
 const PERILUNE: &str = env!("CARGO_BIN_EXE_perilune");
 
-/// A listener that was opened before the program began is served; its client waited meanwhile. It is taken once, and by the process that is meant.
+/// A listener that was opened before the program began is served; its client waited meanwhile. It is taken
+/// once, and by the process that is meant.
 #[test]
 fn listeners_are_inherited() {
     let source = r#"
@@ -34,7 +36,8 @@ fn listeners_are_inherited() {
         .env("LISTEN_FDS", "1")
         .env("LISTEN_FDNAMES", "web");
     let fd = listener.as_raw_fd();
-    // SAFETY: `dup2` may be called between fork and exec; what is descriptor 3 there is the child's own business from then on.
+    // SAFETY: `dup2` may be called between fork and exec; what is descriptor 3 there is the child's own
+    // business from then on.
     unsafe {
         command.pre_exec(move || {
             // A descriptor that is 3 already would be closed by `exec`.
@@ -75,7 +78,8 @@ fn a_supervisor_is_notified() {
     assert!(run(Some(&place)).starts_with("nil\tcannot notify the supervisor: Connection refused\trefused"));
 }
 
-/// As process 1 the command collects whom nobody collects, passes signals on, and ends as its program does. Needs the right to make a namespace of processes.
+/// As process 1 the command collects whom nobody collects, passes signals on, and ends as its program does.
+/// Needs the right to make a namespace of processes.
 #[test]
 fn process_1_collects_and_passes_on() {
     let inside = |source: &str| {

@@ -1,4 +1,5 @@
-//! Some seconds of the soak (`cargo xtask soak` runs it for minutes): servers and clients with faults, after which nothing is lost and nothing left.
+//! Some seconds of the soak (`cargo xtask soak` runs it for minutes): servers and clients with faults, after
+//! which nothing is lost and nothing left.
 
 use perilune_test::{Limited, text};
 use std::path::Path;

@@ -8,7 +8,8 @@ use perilune_test::Folder;
 use pty::Pty;
 use std::process::Command;
 
-/// A shell runs the program on its terminal and says afterwards whether that is what it was. The folder is the program's.
+/// A shell runs the program on its terminal and says afterwards whether that is what it was. The folder is
+/// the program's.
 fn start(source: &str) -> (Pty, Folder) {
     let folder = Folder::with([("a.lua", source)]);
     let line = format!(

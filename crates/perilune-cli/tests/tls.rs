@@ -1,7 +1,8 @@
-//! TLS: every `tests/tls/NAME.lua` is run in a folder with fresh certificates (`support/certificates.rs`) and must print `NAME.out`, however the kernel tells what is
-//! ready (`PERILUNE_IO`).
+//! TLS: every `tests/tls/NAME.lua` is run in a folder with fresh certificates (`support/certificates.rs`) and
+//! must print `NAME.out`, however the kernel tells what is ready (`PERILUNE_IO`).
 //!
-//! `PERILUNE_ONLY=part` runs the scripts whose name contains `part`; `PERILUNE_BLESS=1` writes the recordings, to be read before they are committed.
+//! `PERILUNE_ONLY=part` runs the scripts whose name contains `part`; `PERILUNE_BLESS=1` writes the
+//! recordings, to be read before they are committed.
 #![cfg(feature = "tls")]
 
 #[path = "support/certificates.rs"]

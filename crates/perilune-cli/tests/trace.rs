@@ -1,4 +1,5 @@
-//! `perilune trace`: programs that are watched from their start or attached to, tools that get in each other's way or die, files that can be read whatever happened.
+//! `perilune trace`: programs that are watched from their start or attached to, tools that get in each
+//! other's way or die, files that can be read whatever happened.
 
 use perilune_see::Trace;
 use perilune_test::{Folder, Limited, text};
@@ -81,7 +82,8 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Watches for a moment, and again for ever longer ones until what was watched has happened: on a busy machine a program may not run at all in one.
+/// Watches for a moment, and again for ever longer ones until what was watched has happened: on a busy
+/// machine a program may not run at all in one.
 fn longer_and_longer(mut watch: impl FnMut(Duration) -> bool) {
     assert!([100, 1000, 10_000, 60_000].into_iter().any(|ms| watch(Duration::from_millis(ms))), "never seen");
 }
@@ -388,8 +390,9 @@ fn write_at_rate(domain: u32, count: u64) -> u64 {
     n
 }
 
-/// This process is the program that is watched. It writes what the rings hold, so that nothing is lost if the tool does not come to read them for a while.
-/// `PERILUNE_RATE_SECONDS=10 PERILUNE_RATE_DOMAINS=1`, where the processors are ours, is what the figures are taken with.
+/// This process is the program that is watched. It writes what the rings hold, so that nothing is lost if the
+/// tool does not come to read them for a while. `PERILUNE_RATE_SECONDS=10 PERILUNE_RATE_DOMAINS=1`, where the
+/// processors are ours, is what the figures are taken with.
 #[test]
 fn no_event_is_lost_at_a_million_per_second() {
     let number = |name: &str, default| std::env::var(name).map_or(default, |v| v.parse().unwrap());

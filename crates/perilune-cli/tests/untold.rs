@@ -1,4 +1,5 @@
-//! Failures that nobody waits for are told on standard error: when, and once. Programs here stay alive until the test has read what it waits for.
+//! Failures that nobody waits for are told on standard error: when, and once. Programs here stay alive until
+//! the test has read what it waits for.
 
 use perilune_test::{Limited, text};
 use std::process::Command;
@@ -18,7 +19,8 @@ impl Program {
         while !self.0.error_line().unwrap_or_else(|| panic!("'{text}' was never told")).contains(text) {}
     }
 
-    /// Lets the program go on, and gives its standard output, the rest of its standard error, and its exit code.
+    /// Lets the program go on, and gives its standard output, the rest of its standard error, and its exit
+    /// code.
     fn end(mut self) -> (String, String, Option<i32>) {
         self.0.write("go on\n");
         let ended = self.0.finish();
@@ -26,7 +28,8 @@ impl Program {
     }
 }
 
-/// Programs that never let go of a handle, or of which nothing is told: all of standard error when it is over.
+/// Programs that never let go of a handle, or of which nothing is told: all of standard error when it is
+/// over.
 fn errors_of(source: &str) -> (String, Option<i32>) {
     let (_, errors, code) = Program::start(source).end();
     (errors, code)

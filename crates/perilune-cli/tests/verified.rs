@@ -1,5 +1,5 @@
-//! Programs under the heap verifier, with a collection at every safepoint: stores that only a certain order of
-//! collections and slices makes visible.
+//! Programs under the heap verifier, with a collection at every safepoint: stores that only a certain order
+//! of collections and slices makes visible.
 
 use perilune_test::{Limited, text};
 use std::process::Command;

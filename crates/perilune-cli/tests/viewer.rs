@@ -1,4 +1,5 @@
-//! `perilune trace show`, `render` and `export`: what they write, what the server answers, and the page in a real browser.
+//! `perilune trace show`, `render` and `export`: what they write, what the server answers, and the page in a
+//! real browser.
 
 mod browser;
 
@@ -374,7 +375,8 @@ fn a_large_trace_opens_at_once() {
     let ready = began.elapsed();
     let painted = b.open(&server.url);
     eprintln!("{events} events: served after {ready:?}, drawn {painted:?} later");
-    // Debug builds on busy machines are slow; what is guarded against is work that grows with the trace where it must not.
+    // Debug builds on busy machines are slow; what is guarded against is work that grows with the trace where
+    // it must not.
     assert!(painted < Duration::from_secs(300), "{painted:?}");
     b.settle();
     b.screenshot("large-whole");

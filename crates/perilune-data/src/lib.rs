@@ -1,7 +1,8 @@
 //! Data formats: `require "perilune.json"`, `require "perilune.text"`.
 //!
-//! A room of its own above the standard library and below the domains: what is here is no part of Lua's standard library, and knows nothing of domains, so that every
-//! state has it, whoever runs it. It makes tables and strings through what `perilune-vm` offers to those who have complete values at hand
+//! A room of its own above the standard library and below the domains: what is here is no part of Lua's
+//! standard library, and knows nothing of domains, so that every state has it, whoever runs it. It makes
+//! tables and strings through what `perilune-vm` offers to those who have complete values at hand
 //! (`table/data.rs` there).
 //!
 //! | folder | module |
@@ -10,7 +11,8 @@
 //! | `text/` | `perilune.text` |
 //! | `wire/` | none: values on their way to another process |
 //!
-//! The natives call no Lua code (but for a function that gives pieces) and honour no metamethods. What may take long polls for interrupts, and looks at memory's limits, as it goes.
+//! The natives call no Lua code (but for a function that gives pieces) and honour no metamethods. What may
+//! take long polls for interrupts, and looks at memory's limits, as it goes.
 
 pub mod json;
 pub mod text;
@@ -18,7 +20,8 @@ pub mod wire;
 
 use perilune_vm::{LuaResult, Native, Value, Vm};
 
-/// Makes the modules known to `require` in a state whose standard library is open. Each is made when it is first required.
+/// Makes the modules known to `require` in a state whose standard library is open. Each is made when it is
+/// first required.
 ///
 /// # Errors
 /// "not enough memory"

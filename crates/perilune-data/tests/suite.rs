@@ -1,4 +1,5 @@
-//! JSONTestSuite, whose files are not part of this project: what is accepted and what is refused is recorded by name in `json_test_suite.txt`.
+//! JSONTestSuite, whose files are not part of this project: what is accepted and what is refused is recorded
+//! by name in `json_test_suite.txt`.
 
 use perilune_heap::HeapOptions;
 use perilune_vm::{LoadMode, Vm};

@@ -1,7 +1,7 @@
 //! What the scheduler's elements cost, in ns: `cargo bench --profile fast -p perilune-domain --bench sched`.
 //!
-//! Each figure is the median of several runs: processor time of what one thread does alone, elapsed time where threads wait for each
-//! other, which depends on how the kernel places them.
+//! Each figure is the median of several runs: processor time of what one thread does alone, elapsed time
+//! where threads wait for each other, which depends on how the kernel places them.
 
 use perilune_domain::sched::ownership::Root;
 use perilune_domain::sched::waiter::Sleeper;

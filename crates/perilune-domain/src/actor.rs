@@ -1,14 +1,18 @@
 //! Actors: a task with a mailbox: `pl.actor`, `pool:actor`.
 //!
-//! An actor is a task of a pool whose first argument is a channel without a bound. Its handle sends to this channel, from any domain. While it waits for a message it costs what a
-//! task costs that waits: a fiber, no thread and no domain; so there may be a hundred thousand of them. What it keeps between messages are its local variables, which nobody else sees.
+//! An actor is a task of a pool whose first argument is a channel without a bound. Its handle sends to this
+//! channel, from any domain. While it waits for a message it costs what a task costs that waits: a fiber, no
+//! thread and no domain; so there may be a hundred thousand of them. What it keeps between messages are its
+//! local variables, which nobody else sees.
 //!
 //! # The end
-//! The actor ends when its function does: at the end of its loop over the mailbox, which comes when the mailbox is closed and empty. The mailbox is closed by `actor:close()`, and when
-//! the last handle is gone: the actor itself has the channel and no handle, so it does not keep itself alive. It is closed by the actor's end too (`actor_body` in the prelude), so that
-//! whoever sends to an actor that has failed is told.
+//! The actor ends when its function does: at the end of its loop over the mailbox, which comes when the
+//! mailbox is closed and empty. The mailbox is closed by `actor:close()`, and when the last handle is gone:
+//! the actor itself has the channel and no handle, so it does not keep itself alive. It is closed by the
+//! actor's end too (`actor_body` in the prelude), so that whoever sends to an actor that has failed is told.
 //!
-//! *Rejected*: a domain for each actor (twenty times the memory, and a collector each); a lane for each actor with its state passed along (state would be copied with each message).
+//! *Rejected*: a domain for each actor (twenty times the memory, and a collector each); a lane for each actor
+//! with its state passed along (state would be copied with each message).
 
 use crate::channel::{Channel, Sent, message};
 use crate::module::prelude;

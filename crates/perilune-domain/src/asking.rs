@@ -1,12 +1,16 @@
 //! What one domain asks others of the program: which fibers they have (`pl.fibers { domain = d }`).
 //!
-//! Who asks leaves a part of the question with each domain, and waits; nobody else does. A domain answers when it looks at its interrupts next, at a call or a loop's iteration, and goes on; one that
-//! sleeps is run by a worker for this. The answer is data of no heap, so it crosses as it is. It is made where natives may hold values that no collector finds: nothing is allocated in a heap for it.
+//! Who asks leaves a part of the question with each domain, and waits; nobody else does. A domain answers
+//! when it looks at its interrupts next, at a call or a loop's iteration, and goes on; one that sleeps is run
+//! by a worker for this. The answer is data of no heap, so it crosses as it is. It is made where natives may
+//! hold values that no collector finds: nothing is allocated in a heap for it.
 //!
-//! Each part is answered once. One that is dropped, since its domain ends or has nothing to run in, is an answer too: that there are none. A domain that is in a system call which nobody else may
-//! interrupt, or in native code that looks at no interrupt, has [`PATIENCE`]; then it is named as one that has not answered.
+//! Each part is answered once. One that is dropped, since its domain ends or has nothing to run in, is an
+//! answer too: that there are none. A domain that is in a system call which nobody else may interrupt, or in
+//! native code that looks at no interrupt, has [`PATIENCE`]; then it is named as one that has not answered.
 //!
-//! Locks: a domain's, for what was left with it, and a question's. Each is held for a step, never both, and nobody is woken under them.
+//! Locks: a domain's, for what was left with it, and a question's. Each is held for a step, never both, and
+//! nobody is woken under them.
 
 use crate::domain::Domain;
 use crate::listing::Fiber;

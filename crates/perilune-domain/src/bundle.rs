@@ -1,9 +1,9 @@
 //! Files that belong to a program: `pl.asset(name)`, and the modules of a program that is one executable.
 //!
-//! A program that is run from files has its data in a folder, that of its script. One that `perilune build` has made an
-//! executable of has modules and data inside: then a searcher for modules stands behind `package.preload` in each of its
-//! domains, and `pl.asset` answers from what is there. Names of data are paths below the folder, written with `/`, so that
-//! what works from files works from the executable.
+//! A program that is run from files has its data in a folder, that of its script. One that `perilune build`
+//! has made an executable of has modules and data inside: then a searcher for modules stands behind
+//! `package.preload` in each of its domains, and `pl.asset` answers from what is there. Names of data are
+//! paths below the folder, written with `/`, so that what works from files works from the executable.
 
 use crate::runtime::Runtime;
 use perilune_stdlib::chunk;

@@ -1,19 +1,22 @@
 //! Channels: messages from domain to domain, and from fiber to fiber.
 //!
-//! A channel is a queue of parcels behind a lock that is held for a push or a pop, and two lists of those who wait: to receive, because
-//! nothing is there; to send, because there is no room. A sender that finds a receiver waiting gives it the message directly; so capacity 0 is a
-//! rendezvous, and no receiver that came later can take what a woken one was woken for.
+//! A channel is a queue of parcels behind a lock that is held for a push or a pop, and two lists of those who
+//! wait: to receive, because nothing is there; to send, because there is no room. A sender that finds a
+//! receiver waiting gives it the message directly; so capacity 0 is a rendezvous, and no receiver that came
+//! later can take what a woken one was woken for.
 //!
 //! # Order
-//! First in, first out, for messages of one sender to one receiver, and for those who wait. Whoever finds a message in the queue while others are waiting takes it
-//! before them: they have been given theirs already.
+//! First in, first out, for messages of one sender to one receiver, and for those who wait. Whoever finds a
+//! message in the queue while others are waiting takes it before them: they have been given theirs already.
 //!
 //! # Waits that have ended otherwise
-//! A wait that a timeout, another case of a `select` or a cancellation has ended leaves its entry in the list. Whoever meets it cannot claim it and goes on to the next;
-//! and a list that has doubled is rid of such entries first.
+//! A wait that a timeout, another case of a `select` or a cancellation has ended leaves its entry in the
+//! list. Whoever meets it cannot claim it and goes on to the next; and a list that has doubled is rid of such
+//! entries first.
 //!
 //! # The end
-//! A closed channel takes no more messages and gives those it has. Then `recv` returns `nil, "closed"`, and a `for` loop over it ends.
+//! A closed channel takes no more messages and gives those it has. Then `recv` returns `nil, "closed"`, and a
+//! `for` loop over it ends.
 
 use crate::contention::operation;
 use crate::domain::Domain;
@@ -63,7 +66,8 @@ struct Inner {
     offers: VecDeque<Offer>,
     prune_at: usize,
     closed: bool,
-    /// What the program's account has of the queue itself, in bytes. Messages are entered by themselves, but for what a queue has in its own memory: numbers, short strings.
+    /// What the program's account has of the queue itself, in bytes. Messages are entered by themselves, but
+    /// for what a queue has in its own memory: numbers, short strings.
     charged: usize,
 }
 
@@ -226,7 +230,8 @@ impl Channel {
         Sent::Full(message)
     }
 
-    /// A receiver has no memory for the message that it has just taken, or is not to have it after all: it is the next one again.
+    /// A receiver has no memory for the message that it has just taken, or is not to have it after all: it is
+    /// the next one again.
     pub(crate) fn put_back(&self, message: Parcel) {
         let mut inner = self.lock();
         while let Some(ask) = inner.asks.pop_front() {
@@ -261,7 +266,8 @@ impl Channel {
         true
     }
 
-    /// Waits to send, unless there is room or a receiver, or the channel is closed: then the offer comes back.
+    /// Waits to send, unless there is room or a receiver, or the channel is closed: then the offer comes
+    /// back.
     pub(crate) fn offer(&self, offer: Offer) -> Result<(), Offer> {
         let mut inner = self.inner.lock();
         let asked = inner.asks.iter().any(|a| !Arc::ptr_eq(&a.waiter, &offer.waiter));
@@ -520,8 +526,8 @@ static TRY_SEND: Native = Native::leaf("try_send", |vm| {
     Ok(2)
 });
 
-/// Pushes the values of a message that was taken from `c`. If the native is called again for it, the message is kept for that time; if there is no memory
-/// for it, it goes back.
+/// Pushes the values of a message that was taken from `c`. If the native is called again for it, the message
+/// is kept for that time; if there is no memory for it, it goes back.
 pub(crate) fn unpack(vm: &mut Vm, c: &Channel, message: Parcel, case: u32) -> LuaResult<u32> {
     races::received(vm, &message);
     let refusals = vm.memory_refusals();

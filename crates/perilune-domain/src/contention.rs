@@ -1,11 +1,12 @@
 //! Contention for shared objects, seen: how long operations on one had to wait for other processors.
 //!
-//! Two kinds of waiting look alike from above: for a lock, and for the cache line of an atomic that another processor has just written. Both are measured as the time of the
-//! operation, of which one in [`EVERY`] is timed and counts for all; what an operation takes that nobody disturbs ([`FREE`]) is subtracted. Long
+//! Two kinds of waiting look alike from above: for a lock, and for the cache line of an atomic that another
+//! processor has just written. Both are measured as the time of the operation, of which one in [`EVERY`] is
+//! timed and counts for all; what an operation takes that nobody disturbs ([`FREE`]) is subtracted. Long
 //! times are cut ([`MOST`]): then it was the kernel that took the processor away, which other events show.
 //!
-//! Each thread adds up for the object that it used last, and writes a `Contended` event when it turns to another, or when a millisecond is over. Off, all this is
-//! one test.
+//! Each thread adds up for the object that it used last, and writes a `Contended` event when it turns to
+//! another, or when a millisecond is over. Off, all this is one test.
 
 use perilune_trace::event::{Contended, Few, Ns};
 use perilune_trace::{Category, Identity, ObjectRef, clock, emit, on};

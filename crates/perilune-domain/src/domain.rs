@@ -1,20 +1,25 @@
 //! A domain: a `Vm` with its fibers, and the pump that runs them.
 //!
 //! # Who touches what
-//! The `Vm` and [`Local`] belong to the domain's owner, of which there is at most one at a time: the pump on a worker thread, or the root
-//! chain on its own thread (`sched/ownership.rs`). Everything else may be used by any thread.
+//! The `Vm` and [`Local`] belong to the domain's owner, of which there is at most one at a time: the pump on
+//! a worker thread, or the root chain on its own thread (`sched/ownership.rs`). Everything else may be used
+//! by any thread.
 //!
 //! # Proofs
-//! Whoever touches what is the owner's shows that it is the owner. There are two proofs. The ownership's [`Owned`] is the pump's, while no code of the domain runs. To run code the pump
-//! borrows the `Vm` *from its proof* ([`Domain::state_of`]): as long as `&mut Vm` is about, the proof is out of reach, and `&mut Vm` of the domain's own state is the other proof. Natives have
-//! that one. Either makes an [`Owner`], which borrows what it was made of: so there is never a second reference to [`Local`], nor one beside running code.
-//! Code that blocks gives the domain up although `&mut Vm` exists further up its stack: that is what makes `Host::detach` and `Host::wait_root` unsafe.
+//! Whoever touches what is the owner's shows that it is the owner. There are two proofs. The ownership's
+//! [`Owned`] is the pump's, while no code of the domain runs. To run code the pump borrows the `Vm` *from its
+//! proof* ([`Domain::state_of`]): as long as `&mut Vm` is about, the proof is out of reach, and `&mut Vm` of
+//! the domain's own state is the other proof. Natives have that one. Either makes an [`Owner`], which borrows
+//! what it was made of: so there is never a second reference to [`Local`], nor one beside running code. Code
+//! that blocks gives the domain up although `&mut Vm` exists further up its stack: that is what makes
+//! `Host::detach` and `Host::wait_root` unsafe.
 //!
 //! # Life
-//! The main domain exists before this room does: its `Vm` is the command's, and it becomes a [`Domain`] when the module is first required. A spawned domain
-//! makes its `Vm` at its first activation, on the worker thread, so that the spawning domain goes on at once.
-//! It *ends* when its body has: the outcome is delivered, its other fibers are cancelled, and when the last of them has unwound the `Vm` is freed. A fiber in a
-//! blocking call keeps it until the call returns.
+//! The main domain exists before this room does: its `Vm` is the command's, and it becomes a [`Domain`] when
+//! the module is first required. A spawned domain makes its `Vm` at its first activation, on the worker
+//! thread, so that the spawning domain goes on at once. It *ends* when its body has: the outcome is
+//! delivered, its other fibers are cancelled, and when the last of them has unwound the `Vm` is freed. A
+//! fiber in a blocking call keeps it until the call returns.
 
 mod cancel;
 mod host;
@@ -49,7 +54,8 @@ use std::sync::{Arc, Weak};
 
 /// Called when a fiber has ended, by the owner, with the results or the error on top of the stack.
 pub(crate) type Done = Box<dyn FnOnce(&Arc<Domain>, &mut Vm, FiberEnd) + Send>;
-/// The first thing that a spawned domain does in its fresh state. `Err`: it cannot have one, for lack of this.
+/// The first thing that a spawned domain does in its fresh state. `Err`: it cannot have one, for lack of
+/// this.
 pub(crate) type Start = Box<dyn FnOnce(&Arc<Domain>, Result<&mut Vm, (&mut Owned, &Lack)>) + Send>;
 
 /// A domain.
@@ -78,16 +84,19 @@ pub struct Domain {
     cancels: Mutex<Vec<(u64, Finishes)>>,
     /// Whether there are any.
     has_cancels: AtomicBool,
-    /// Fibers whose wait had ended when they were to be cancelled: they finish what they waited for, and are cancelled after that.
+    /// Fibers whose wait had ended when they were to be cancelled: they finish what they waited for, and are
+    /// cancelled after that.
     late_cancels: Mutex<Vec<u64>>,
     /// Fibers that reports call by more than their numbers.
     labels: Mutex<HashMap<u64, Arc<Fiber>, RandomState>>,
-    /// Fibers that serve somebody and belong to no scope, with what is said of them if the program ends before they do.
+    /// Fibers that serve somebody and belong to no scope, with what is said of them if the program ends
+    /// before they do.
     services: Mutex<Vec<(Weak<Fiber>, String)>>,
     interrupt: Mutex<Option<InterruptHandle>>,
     /// The root chain's wait, for whoever interrupts it.
     root_waiter: Mutex<Option<Arc<Waiter>>>,
-    /// The scope that the root chain waits for: an interrupt cancels it, since its fibers may not let the root chain have the domain otherwise.
+    /// The scope that the root chain waits for: an interrupt cancels it, since its fibers may not let the
+    /// root chain have the domain otherwise.
     root_scope: Mutex<Weak<Scope>>,
     /// Whether there are any. Changed and asked by the owner.
     has_late_cancels: AtomicBool,
@@ -105,7 +114,8 @@ pub struct Domain {
     asked: Asked,
 }
 
-// SAFETY: `local` is reached through an `Owner` and the Vm through the ownership's proof only, of which there is one at a time (module essay).
+// SAFETY: `local` is reached through an `Owner` and the Vm through the ownership's proof only, of which there
+// is one at a time (module essay).
 unsafe impl Send for Domain {}
 // SAFETY: as above.
 unsafe impl Sync for Domain {}
@@ -292,7 +302,7 @@ impl Domain {
         self.ownership.post(fiber)
     }
 
-    // -- By the owner --------------------------------------------------------------------------------------------------------
+    // -- By the owner ---------------------------------------------------------------------------------------
 
     /// A fiber of the domain, or its root chain, for reports.
     pub(crate) fn who(&self, fiber: Option<u64>) -> String {
@@ -334,7 +344,8 @@ impl Domain {
         }
     }
 
-    /// The number of what tools call a fiber: what it does for a module, or its function, or the program's that this works for.
+    /// The number of what tools call a fiber: what it does for a module, or its function, or the program's
+    /// that this works for.
     pub(crate) fn name_of_fiber(&self, vm: &mut Vm, id: u64, thread: Gc<Thread>) -> u32 {
         let doing = self.labels.lock().get(&id).and_then(|fiber| fiber.doing());
         match doing {
@@ -433,14 +444,16 @@ impl Domain {
         self.ending.store(true, Ordering::Release);
     }
 
-    /// The domain has met handles of tasks or domains: from now on somebody may want to look through them while its code blocks.
+    /// The domain has met handles of tasks or domains: from now on somebody may want to look through them
+    /// while its code blocks.
     pub(crate) fn expect_handles(&self) {
         if !self.has_handles.swap(true, Ordering::Relaxed) {
             self.interested.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// There are failures that nobody has been told of: an idle domain that may have handles of them is to look for dead ones.
+    /// There are failures that nobody has been told of: an idle domain that may have handles of them is to
+    /// look for dead ones.
     pub(crate) fn look_for_dead_handles(&self) {
         if self.has_handles.load(Ordering::Relaxed) && !self.ownership.is_owned() {
             self.looks_for_dead.store(true, Ordering::Relaxed);
@@ -453,7 +466,8 @@ impl Domain {
         assert!(self.ownership.is_owned_by(owned), "another domain's proof");
         let vm = self.vm.load(Ordering::Relaxed);
         assert!(!vm.is_null(), "no state has been made");
-        // SAFETY: a state lives until the owner closes the domain, which consumes the proof; and the proof is borrowed for as long as the reference lives.
+        // SAFETY: a state lives until the owner closes the domain, which consumes the proof; and the proof is
+        // borrowed for as long as the reference lives.
         unsafe { &mut *vm }
     }
 
@@ -467,7 +481,8 @@ impl Domain {
             .collect()
     }
 
-    /// What a list says of a fiber: what it is called, since when it exists, in ticks, whether it has begun, its wait.
+    /// What a list says of a fiber: what it is called, since when it exists, in ticks, whether it has begun,
+    /// its wait.
     pub(crate) fn look_at(&self, vm: &mut Vm, id: u64) -> Option<(Option<String>, u64, bool, Option<Seen>)> {
         let label = self.labels.lock().get(&id).map(|fiber| fiber.describe());
         let slot = self.owner(vm).slot(id)?;
@@ -522,7 +537,8 @@ impl Drop for Domain {
     }
 }
 
-/// The number of the program's function that `f` is started for with these arguments, where `f` is one of the runtime's own: of a part of a loop, of a timer, of `pl.each`. 0: there is none.
+/// The number of the program's function that `f` is started for with these arguments, where `f` is one of the
+/// runtime's own: of a part of a loop, of a timer, of `pl.each`. 0: there is none.
 pub(crate) fn named_after(vm: &mut Vm, f: Value, args: &[Value]) -> u32 {
     if !vm.is_own_function(f) {
         return 0;

@@ -1,16 +1,20 @@
 //! Lanes: tasks of a pool that must run one after the other: `pool:lane`, `lane:async`.
 //!
-//! A lane is a name in a pool. Tasks that are given to one lane run in the order in which they were given, never two at once, in whichever of the
-//! pool's domains is free; tasks of different lanes, and those of no lane, have nothing to do with each other. A task that waits keeps its lane, not its
-//! worker: the next one begins when it has *ended*. This is what events of one socket, one user, one handler want, and it replaces the lock that would otherwise be
-//! held across a wait.
+//! A lane is a name in a pool. Tasks that are given to one lane run in the order in which they were given,
+//! never two at once, in whichever of the pool's domains is free; tasks of different lanes, and those of no
+//! lane, have nothing to do with each other. A task that waits keeps its lane, not its worker: the next one
+//! begins when it has *ended*. This is what events of one socket, one user, one handler want, and it replaces
+//! the lock that would otherwise be held across a wait.
 //!
 //! # How
-//! `sched/ordered.rs` has the queues. A lane that has tasks is *busy*: one of them is in the pool's queue or runs. Whoever gives a task to a lane that is not busy queues
-//! it in the pool; the end of a task, however it ended, brings the next one ([`go_on`]). So nobody waits for a turn, a lane that is flooded takes one place in the
-//! pool, and one that is empty takes no memory: lanes by the thousand, one for each connection, need not be closed.
+//! `sched/ordered.rs` has the queues. A lane that has tasks is *busy*: one of them is in the pool's queue or
+//! runs. Whoever gives a task to a lane that is not busy queues it in the pool; the end of a task, however it
+//! ended, brings the next one ([`go_on`]). So nobody waits for a turn, a lane that is flooded takes one place
+//! in the pool, and one that is empty takes no memory: lanes by the thousand, one for each connection, need
+//! not be closed.
 //!
-//! The next task begins in the same domain, whose caches are warm and which need not be woken. After [`ROW`] of them the lane queues behind all others.
+//! The next task begins in the same domain, whose caches are warm and which need not be woken. After [`ROW`]
+//! of them the lane queues behind all others.
 //!
 //! # Closing
 //! A closed pool refuses new tasks and finishes those that its lanes have.
@@ -70,14 +74,16 @@ impl SharedObject for Lane {
     }
 }
 
-/// A task of the lane has ended: begins the next one, if there is one. `turns` tasks of the lane have begun here one after the other.
+/// A task of the lane has ended: begins the next one, if there is one. `turns` tasks of the lane have begun
+/// here one after the other.
 pub(crate) fn go_on(lane: &Arc<LaneKey>, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mut Vm, turns: u32) {
     while let Some(task) = pool.lanes.next(lane) {
         if turns >= ROW {
             return pool.queue_next(task);
         }
         if let Some(fiber) = task.launch(pool, domain, vm, turns + 1) {
-            // Not from here: the end of a task may be on the stack, and the next one's would come on top of it.
+            // Not from here: the end of a task may be on the stack, and the next one's would come on top of
+            // it.
             let _ = domain.post(fiber);
             return;
         }
@@ -92,7 +98,8 @@ fn this<'a>(vm: &mut Vm) -> LuaResult<&'a Lane> {
     vm.check_shared(1, &LANES)
 }
 
-/// `pool:lane([name])`: the lane of this name, which is any value but nil that every domain can have; without one, a lane that is no other.
+/// `pool:lane([name])`: the lane of this name, which is any value but nil that every domain can have; without
+/// one, a lane that is no other.
 pub(crate) static LANE: Native = Native::leaf("lane", |vm| {
     static FRESH: AtomicU64 = AtomicU64::new(1);
     let pool: Arc<Pool> = vm.check_shared_arc(1, &POOL)?;

@@ -1,8 +1,8 @@
 //! Lua on all cores: domains, what they share, and what runs them.
 //!
-//! A *domain* is a heap, globals and fibers, owned by at most one thread at a time. This room decides which thread
-//! that is, lets fibers and main programs wait without holding one, and notices when nothing can happen any more.
-//! The design as a whole is in `docs/parallel-design.md`.
+//! A *domain* is a heap, globals and fibers, owned by at most one thread at a time. This room decides which
+//! thread that is, lets fibers and main programs wait without holding one, and notices when nothing can
+//! happen any more. The design as a whole is in `docs/parallel-design.md`.
 //!
 //! * [`sched`] knows no Lua: threads, ownership, waiting, timers, task queues, rest.
 //! * [`outside`]: how rooms above this one make natives that wait.

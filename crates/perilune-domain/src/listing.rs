@@ -1,7 +1,10 @@
-//! Lists of fibers, for `perilune fibers` (`perilune_trace::fibers`) and `pl.fibers`: what each is, where it is, what it waits for and since when.
+//! Lists of fibers, for `perilune fibers` (`perilune_trace::fibers`) and `pl.fibers`: what each is, where it
+//! is, what it waits for and since when.
 //!
-//! The owner of a domain lists its own, when it looks at its interrupts; a program asks other domains for theirs (`asking.rs`). Nothing is kept for this but two times, of a fiber's making and of a wait's begin, in ticks of the clock of events: a
-//! tick is worth what it has been worth since the program began ([`begin`]).
+//! The owner of a domain lists its own, when it looks at its interrupts; a program asks other domains for
+//! theirs (`asking.rs`). Nothing is kept for this but two times, of a fiber's making and of a wait's begin,
+//! in ticks of the clock of events: a tick is worth what it has been worth since the program began
+//! ([`begin`]).
 
 use crate::asking::{PATIENCE, Question};
 use crate::domain::Domain;
@@ -155,7 +158,8 @@ pub(crate) fn seen(domain: &Domain, vm: &mut Vm) -> Vec<Fiber> {
     entries.into_iter().map(in_words).collect()
 }
 
-/// Adds tables of fibers to a list, which the stack keeps: `name`, `state`, `age`, `stack`, `domain`, and of those that wait `waits`, `place`, `waited`, `left`.
+/// Adds tables of fibers to a list, which the stack keeps: `name`, `state`, `age`, `stack`, `domain`, and of
+/// those that wait `waits`, `place`, `waited`, `left`.
 fn append(vm: &mut Vm, list: Gc<Table>, domain: &str, fibers: Vec<Fiber>) -> LuaResult<()> {
     let seconds = |ns: u64| Value::float(ns as f64 / 1e9);
     for Fiber { name, state, age_ns, wait, stack: trace } in fibers {
@@ -228,7 +232,8 @@ struct Asks {
     has_own: bool,
 }
 
-/// `pl.fibers([{domain = d | "all", timeout =}])`: the fibers of the calling domain, of that one, or of all, by domain and the oldest first. With options also the names of domains that have not answered.
+/// `pl.fibers([{domain = d | "all", timeout =}])`: the fibers of the calling domain, of that one, or of all,
+/// by domain and the oldest first. With options also the names of domains that have not answered.
 pub(crate) static FIBERS: Native = Native::leaf("fibers", |vm| {
     let domain = Domain::of(vm)?.domain.counted();
     let asks = match wait::woken(vm)? {

@@ -1,29 +1,38 @@
 //! Parallel loops: `pool:parallel_for`, `parallel_reduce`, `parallel_find`, and what is built on them.
 //!
 //! # Dividing
-//! A loop begins as one part, the whole range. Whoever runs a part takes it in bites from its lower end, and before each bite gives the upper half of what is left to the
-//! pool if some worker is idle (`Seat::hungry`). So a loop is divided as often as somebody is there to take a part, and no more; a part that runs
-//! alone is a plain Lua loop, with a look at the queue every [`BITE`] or so. Without a `chunk` a bite is as long as that takes; with one it is that many iterations.
+//! A loop begins as one part, the whole range. Whoever runs a part takes it in bites from its lower end, and
+//! before each bite gives the upper half of what is left to the pool if some worker is idle (`Seat::hungry`).
+//! So a loop is divided as often as somebody is there to take a part, and no more; a part that runs alone is
+//! a plain Lua loop, with a look at the queue every [`BITE`] or so. Without a `chunk` a bite is as long as
+//! that takes; with one it is that many iterations.
 //!
 //! # Fairness
-//! Between two bites a part lets go first what waits in its domain: a fiber that is ready, or a task that has waited for a worker. So neither is behind a loop for longer than a bite, or than
-//! an iteration if that takes longer. A task that comes while the pool has only loops to run takes turns with one of them.
+//! Between two bites a part lets go first what waits in its domain: a fiber that is ready, or a task that has
+//! waited for a worker. So neither is behind a loop for longer than a bite, or than an iteration if that
+//! takes longer. A task that comes while the pool has only loops to run takes turns with one of them.
 //!
 //! # Order
-//! Parts are disjoint ranges, each run upwards by one fiber. Partial results of a reduction are kept with the first index of their part and combined in order of these, by
-//! whoever called: so the operator need not commute, and the initial value is used once.
+//! Parts are disjoint ranges, each run upwards by one fiber. Partial results of a reduction are kept with the
+//! first index of their part and combined in order of these, by whoever called: so the operator need not
+//! commute, and the initial value is used once.
 //!
-//! How parts take bites, stop each other and end together is in `sched/course.rs`, which knows no Lua and is model-checked.
+//! How parts take bites, stop each other and end together is in `sched/course.rs`, which knows no Lua and is
+//! model-checked.
 //!
 //! # Time
-//! A loop with a `timeout` that is not done in time is stopped as an error would stop it: nobody takes another bite, bodies are cancelled, and the caller goes on when all have come to rest.
-//! Time is watched by the caller's wait, so a loop without the option pays nothing.
+//! A loop with a `timeout` that is not done in time is stopped as an error would stop it: nobody takes
+//! another bite, bodies are cancelled, and the caller goes on when all have come to rest. Time is watched by
+//! the caller's wait, so a loop without the option pays nothing.
 //!
 //! # Errors
-//! The first error stops the loop: nobody takes another bite, and fibers that run bodies are cancelled, which stops them at their next call, iteration or wait. Of the
-//! errors that were raised the one of the lowest index is raised again by the caller, when all parts have ended. A find that has found cancels what lies above.
+//! The first error stops the loop: nobody takes another bite, and fibers that run bodies are cancelled, which
+//! stops them at their next call, iteration or wait. Of the errors that were raised the one of the lowest
+//! index is raised again by the caller, when all parts have ended. A find that has found cancels what lies
+//! above.
 //!
-//! The index at which a body failed is read from the loop's own frame by the message handler, so that a loop without errors does nothing for it.
+//! The index at which a body failed is read from the loop's own frame by the message handler, so that a loop
+//! without errors does nothing for it.
 
 use crate::domain::{Domain, Finishes};
 use crate::module::{PRELUDE_NAME, prelude};
@@ -182,7 +191,8 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
                     emit(event::PartRange { first: Index(first), last: Index(next) });
                 }
                 if let FiberEnd::Failed { .. } = end {
-                    // Not a body's error, which the part reports itself: memory is short, or a partial result cannot cross.
+                    // Not a body's error, which the part reports itself: memory is short, or a partial result
+                    // cannot cross.
                     let end = crate::spawn::conclude(vm, end, domain);
                     of.course.fail(first, end, None);
                 }
@@ -226,7 +236,7 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
     }
 }
 
-// -- What the prelude calls ------------------------------------------------------------------------------------------------
+// -- What the prelude calls ---------------------------------------------------------------------------------
 
 fn open_part(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
     crate::objects::fill(vm, mt, &[&TAKE, &PARTIAL, &FOUND, &HANDLER, &APART, &REJOIN], &[])
@@ -273,8 +283,9 @@ static TAKE: Native = Native::leaf("take", |vm| {
     Ok(2)
 });
 
-/// `part:apart(index, hi, before)`: what runs from now on is this iteration, in no order with others. Or, if the loop has chunks, the one that goes on to `hi`, of which there
-/// have been so many iterations before. A bite of a loop without chunks is one iteration where iterations are told apart.
+/// `part:apart(index, hi, before)`: what runs from now on is this iteration, in no order with others. Or, if
+/// the loop has chunks, the one that goes on to `hi`, of which there have been so many iterations before. A
+/// bite of a loop without chunks is one iteration where iterations are told apart.
 static APART: Native = Native::leaf("apart", |vm| {
     let part = part(vm)?;
     let (lo, hi) = (vm.check_int(2)?, vm.check_int(3)?);
@@ -313,8 +324,9 @@ static FOUND: Native = Native::leaf("found", |vm| {
     Ok(0)
 });
 
-/// What a function of the program has returned to the loop at this index, on its way to the caller. `None`: it cannot go there, and the loop has failed; that is an error of the
-/// program's call, since nothing of the program runs here.
+/// What a function of the program has returned to the loop at this index, on its way to the caller. `None`:
+/// it cannot go there, and the loop has failed; that is an error of the program's call, since nothing of the
+/// program runs here.
 fn returned(vm: &mut Vm, part: &PartState, index: i64, values: &[Value]) -> LuaResult<Option<Parcel>> {
     let refusal = match vm.pack_or_raise(values, PackRules::RETURNED) {
         Ok(parcel) => return Ok(Some(parcel)),
@@ -370,7 +382,7 @@ fn failed_index(vm: &Vm) -> Option<i64> {
     None
 }
 
-// -- For programs ----------------------------------------------------------------------------------------------------------
+// -- For programs -------------------------------------------------------------------------------------------
 
 /// Runs a loop over `lo..=hi` and waits for it. `None`: it was not run, there is nothing to wait for.
 ///
@@ -500,8 +512,8 @@ fn is_late(of: Option<&Arc<Loop>>) -> bool {
     of.is_some_and(|of| of.late.load(Ordering::Relaxed))
 }
 
-/// `pool:parallel_for(lo, hi, f [, {chunk = n, timeout = seconds} [, ...]])`: calls `f(i, ...)` for all `i` from `lo` to `hi`, in any order, and waits for all of them: true, or
-/// `nil, "timeout"`.
+/// `pool:parallel_for(lo, hi, f [, {chunk = n, timeout = seconds} [, ...]])`: calls `f(i, ...)` for all `i`
+/// from `lo` to `hi`, in any order, and waits for all of them: true, or `nil, "timeout"`.
 pub(crate) static PARALLEL_FOR: Native = Native::hybrid("parallel_for", |vm| {
     let limits = limits(vm, 5)?;
     let result = run(vm, Purpose::For, &[4], limits, 6)
@@ -534,7 +546,8 @@ fn limits(vm: &mut Vm, n: u32) -> LuaResult<Limits> {
     })
 }
 
-/// `pool:partials(lo, hi, f, combine [, {chunk = n} [, ...]])`: a list of the partial results of a reduction, in order. For the prelude.
+/// `pool:partials(lo, hi, f, combine [, {chunk = n} [, ...]])`: a list of the partial results of a reduction,
+/// in order. For the prelude.
 pub(crate) static PARALLEL_REDUCE: Native = Native::hybrid("partials", |vm| {
     let result = partials(vm);
     finish(vm, result)
@@ -562,7 +575,8 @@ fn partials(vm: &mut Vm) -> LuaResult<u32> {
         }
     }
     vm.push(Value::int(count));
-    // What combines them is the copy that the parts have had, so that it does the same however the loop was divided.
+    // What combines them is the copy that the parts have had, so that it does the same however the loop was
+    // divided.
     let Some(of) = of else { return Ok(2) };
     let below = vm.nargs();
     vm.unpack_once(&of.body)?;
@@ -583,7 +597,8 @@ pub(crate) static CROSSED: Native = Native::leaf("crossed", |vm| {
     vm.ret(copy)
 });
 
-/// `pool:parallel_find(lo, hi, f [, {chunk = n} [, ...]])`: the lowest index `i` for which `f(i)` is true, and what `f` returned; nothing if there is none.
+/// `pool:parallel_find(lo, hi, f [, {chunk = n} [, ...]])`: the lowest index `i` for which `f(i)` is true,
+/// and what `f` returned; nothing if there is none.
 pub(crate) static PARALLEL_FIND: Native = Native::hybrid("parallel_find", |vm| {
     let result = find(vm);
     finish(vm, result)
@@ -601,7 +616,8 @@ fn find(vm: &mut Vm) -> LuaResult<u32> {
     Ok(vm.unpack(&parcel)? + 1)
 }
 
-/// `is_hungry(pool)`: whether a worker of the pool that runs this has nothing to do, and nothing is queued for it. For the prelude.
+/// `is_hungry(pool)`: whether a worker of the pool that runs this has nothing to do, and nothing is queued
+/// for it. For the prelude.
 pub(crate) static IS_HUNGRY: Native = Native::leaf("is_hungry", |vm| {
     let pool = pool::this(vm)?;
     let hungry =

@@ -1,6 +1,7 @@
 //! `require "perilune"`: the module through which programs reach this room.
 //!
-//! The module is made when it is first required; a program that never does so pays for one entry in `package.preload`.
+//! The module is made when it is first required; a program that never does so pays for one entry in
+//! `package.preload`.
 
 use crate::domain::Domain;
 use crate::objects::{array, atomic, map, per_domain};
@@ -73,7 +74,8 @@ static OPEN: Native = Native::leaf("perilune", |vm| {
 /// Bytes of address space that a fresh state takes.
 const LEAST_STATE: usize = 6 << 20;
 
-/// A fresh state with all libraries, for a domain whose heap may hold so many bytes; `None`: the system has no memory for one.
+/// A fresh state with all libraries, for a domain whose heap may hold so many bytes; `None`: the system has
+/// no memory for one.
 pub(crate) fn new_state(runtime: &Arc<Runtime>, limit: Option<usize>) -> Option<Box<Vm>> {
     let config = runtime.config();
     let limit = limit.or(config.heap.limit);
@@ -142,7 +144,8 @@ static RAISE: Native = Native::leaf("raise", |vm| {
     Err(program_error(vm, &text))
 });
 
-/// An error with the position of the program's code, also if it is a function of the prelude that called the native.
+/// An error with the position of the program's code, also if it is a function of the prelude that called the
+/// native.
 pub(crate) fn program_error(vm: &mut Vm, text: &str) -> Thrown {
     let caller = vm.running_site(None).filter(|site| site.source() == PRELUDE_NAME);
     match caller.and_then(|_| vm.running_site(Some(PRELUDE_NAME))) {
@@ -179,8 +182,8 @@ static IS_SHARED: Native = Native::leaf("is_shared", |vm| {
     vm.ret(shared)
 });
 
-/// `pl.limit{memory = bytes}`: from now on all domains, islands, arrays and messages together may hold so many bytes; `memory = false`: as many as there
-/// are. Returns the limit before, or nil.
+/// `pl.limit{memory = bytes}`: from now on all domains, islands, arrays and messages together may hold so
+/// many bytes; `memory = false`: as many as there are. Returns the limit before, or nil.
 static LIMIT: Native = Native::leaf("limit", |vm| {
     vm.check_table(1)?;
     let options = options::opt(vm, 1, &["memory"])?;
@@ -206,7 +209,8 @@ fn ret_bytes(vm: &mut Vm, bytes: Option<usize>) -> LuaResult<u32> {
     vm.ret(bytes.map_or(Value::NIL, |bytes| Value::int(bytes as i64)))
 }
 
-/// `pl.memory()`: what the program holds, in bytes, and of that what heaps, islands, arrays and messages do; and its limit.
+/// `pl.memory()`: what the program holds, in bytes, and of that what heaps, islands, arrays and messages do;
+/// and its limit.
 static MEMORY: Native = Native::leaf("memory", |vm| {
     let bytes = program_bytes();
     let parts = vm.new_table(0, 6)?;

@@ -1,7 +1,8 @@
 //! What somebody may have meant.
 
-/// The names that are nearest to `word`, if any is near: one change in three characters at most, a swap of neighbours
-/// being one change. The best first, at most three, those that are clearly worse than the best left out.
+/// The names that are nearest to `word`, if any is near: one change in three characters at most, a swap of
+/// neighbours being one change. The best first, at most three, those that are clearly worse than the best
+/// left out.
 pub fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let most = (word.chars().count() / 3).max(1);
     let mut near: Vec<(usize, &str)> = names

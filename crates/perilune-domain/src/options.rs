@@ -1,7 +1,8 @@
 //! Tables of options: the names that a function knows, and what it says of others.
 //!
-//! A misspelt option that is ignored is a bug that nobody sees: `workers` would be as many as there are cores. So every function that takes a table of options asks for it here, with the names
-//! of all that it knows; another name is an error, which says the nearest, and so is a value of the wrong type.
+//! A misspelt option that is ignored is a bug that nobody sees: `workers` would be as many as there are
+//! cores. So every function that takes a table of options asks for it here, with the names of all that it
+//! knows; another name is an error, which says the nearest, and so is a value of the wrong type.
 
 use crate::nearest::nearest;
 use crate::time::{Limit, span};
@@ -76,7 +77,8 @@ fn trouble(vm: &mut Vm, table: Gc<Table>, known: &[&str], len: i64) -> LuaResult
     Ok(None)
 }
 
-/// `option_trouble(options, name, ...)`: what is wrong with a table of options for which there are these names; nil: nothing. For the prelude.
+/// `option_trouble(options, name, ...)`: what is wrong with a table of options for which there are these
+/// names; nil: nothing. For the prelude.
 pub(crate) static TROUBLE: Native = Native::leaf("option_trouble", |vm| {
     let table = vm.check_table(1)?;
     let known: Vec<String> =

@@ -1,7 +1,8 @@
 //! What a task or a domain comes to, for whoever waits for it.
 //!
-//! An outcome is set once and may be asked for any number of times, by any number of waiters. If it is an error and nobody ever asks, it is
-//! reported on standard error: no failure is lost. `untold.rs` says by whom and when.
+//! An outcome is set once and may be asked for any number of times, by any number of waiters. If it is an
+//! error and nobody ever asks, it is reported on standard error: no failure is lost. `untold.rs` says by whom
+//! and when.
 
 use crate::objects::{Contents, freeze};
 use crate::races::Order;
@@ -165,7 +166,8 @@ impl Outcome {
         self.set(End::Cancelled, None);
     }
 
-    /// Sets the outcome, unless it is set, and wakes whoever waits for it. A failure is the runtime's to tell, if nobody asks.
+    /// Sets the outcome, unless it is set, and wakes whoever waits for it. A failure is the runtime's to
+    /// tell, if nobody asks.
     pub fn complete(self: &Arc<Self>, end: End, runtime: &Runtime) -> bool {
         self.set(end, Some(runtime))
     }
@@ -330,7 +332,8 @@ fn report(whose: &str, Failure { error, whence, text }: &Failure) {
     ));
 }
 
-/// For a native: waits for the outcome, and pushes the results or raises the error; `nil, "timeout"` if that takes too long.
+/// For a native: waits for the outcome, and pushes the results or raises the error; `nil, "timeout"` if that
+/// takes too long.
 ///
 /// # Errors
 /// The error of what ended, or of the wait: a standstill, a cancellation.
@@ -379,7 +382,8 @@ pub(crate) fn wait_for_end(vm: &mut Vm, outcome: &Arc<Outcome>, verb: Verb) -> L
     }
 }
 
-/// Copies what has come from another domain, outside of all fibers: for one that is about to begin. Events tell it, so that the time counts as the program's.
+/// Copies what has come from another domain, outside of all fibers: for one that is about to begin. Events
+/// tell it, so that the time counts as the program's.
 ///
 /// # Errors
 /// Those of [`Vm::unpack`].

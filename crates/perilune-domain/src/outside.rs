@@ -1,16 +1,22 @@
-//! Waiting for what is outside the program: the interface through which rooms above this one make natives that wait, for sockets, for helper threads.
+//! Waiting for what is outside the program: the interface through which rooms above this one make natives
+//! that wait, for sockets, for helper threads.
 //!
-//! A native follows the pattern of `wait.rs`: it tries; if it has to wait it begins a wait, leaves the waiter where somebody will wake it, looks once more, and parks; then it is called again.
-//! What differs from waits inside the program:
+//! A native follows the pattern of `wait.rs`: it tries; if it has to wait it begins a wait, leaves the waiter
+//! where somebody will wake it, looks once more, and parks; then it is called again. What differs from waits
+//! inside the program:
 //!
-//! * Who ends the wait is no part of the program, so the wait itself has a unit of the count of what can happen (`sched/quiescence.rs`), from [`begin`] to its end: a program with such a wait is not at rest. The
-//!   unit is given up by the domain's owner, who has another one.
-//! * What the native has left somewhere has to be taken back however the wait ends, also when the native is not called again because its fiber is cancelled. So what it puts
-//!   aside with [`set_data`] is dropped with the wait: a guard whose `drop` takes the waiter back.
+//! * Who ends the wait is no part of the program, so the wait itself has a unit of the count of what can
+//!   happen (`sched/quiescence.rs`), from [`begin`] to its end: a program with such a wait is not at rest.
+//!   The unit is given up by the domain's owner, who has another one.
+//! * What the native has left somewhere has to be taken back however the wait ends, also when the native is
+//!   not called again because its fiber is cancelled. So what it puts aside with [`set_data`] is dropped with
+//!   the wait: a guard whose `drop` takes the waiter back.
 //!
-//! What of a module is written in Lua is a [`Source`]; fibers that a module starts for a program are daemons of the program's scope ([`start_daemon`]).
+//! What of a module is written in Lua is a [`Source`]; fibers that a module starts for a program are daemons
+//! of the program's scope ([`start_daemon`]).
 //!
-//! A native that finds what it wants at once, again and again, would never let its neighbours run: it calls [`give_way`] first.
+//! A native that finds what it wants at once, again and again, would never let its neighbours run: it calls
+//! [`give_way`] first.
 
 use crate::channel::{Channel, Sent};
 use crate::domain::{Domain, running_fiber};
@@ -35,11 +41,13 @@ const TURN: u32 = 16;
 pub trait Awaited: Send + Sync {
     /// What it is.
     fn kind(&self) -> ObjectKind;
-    /// What it is called: the ends of a connection, number and command of a process. Asked for when somebody looks.
+    /// What it is called: the ends of a connection, number and command of a process. Asked for when somebody
+    /// looks.
     fn name(&self) -> String;
 }
 
-/// What a fiber of a module does: tools call it so, since a line of the module's source means nothing to whoever looks at a program.
+/// What a fiber of a module does: tools call it so, since a line of the module's source means nothing to
+/// whoever looks at a program.
 pub struct Doing {
     /// In few words, the same for all that do the same: tools count these as one.
     pub what: &'static str,
@@ -69,7 +77,8 @@ pub fn does(vm: &mut Vm, doing: Doing) -> LuaResult<()> {
     Ok(())
 }
 
-/// Makes the running state a domain if it is none yet, as `require "perilune"` does: natives that wait need it.
+/// Makes the running state a domain if it is none yet, as `require "perilune"` does: natives that wait need
+/// it.
 pub fn enter(vm: &mut Vm) {
     if vm.host().is_none() {
         Domain::adopt(vm);
@@ -87,7 +96,8 @@ pub fn begin(vm: &mut Vm, verb: Verb, object: Arc<dyn Awaited>) -> LuaResult<Arc
     Ok(waiter)
 }
 
-/// The wait that has begun is for something outside the program. The caller runs, so there is no rest before this.
+/// The wait that has begun is for something outside the program. The caller runs, so there is no rest before
+/// this.
 pub(crate) fn hold(vm: &mut Vm) -> LuaResult<()> {
     let owner = Domain::of(vm)?;
     let hold = owner.domain.runtime().quiescence().hold();
@@ -105,7 +115,8 @@ pub fn limit_at(vm: &mut Vm, deadline: Option<Instant>) -> LuaResult<()> {
     wait::limit_at(vm, deadline)
 }
 
-/// When the time of the running code is over, if a `pl.timeout` is around it: for code that tells others how long it waits.
+/// When the time of the running code is over, if a `pl.timeout` is around it: for code that tells others how
+/// long it waits.
 ///
 /// # Errors
 /// "not enough memory"
@@ -131,7 +142,8 @@ pub fn take_data<T: 'static>(vm: &mut Vm) -> Option<Box<T>> {
     wait::take_data(vm)
 }
 
-/// The waiter has been left with all sources. True: return `Err(vm.park())`. False: the wait has ended already.
+/// The waiter has been left with all sources. True: return `Err(vm.park())`. False: the wait has ended
+/// already.
 pub fn sleeps(vm: &mut Vm) -> bool {
     wait::sleeps(vm)
 }
@@ -141,7 +153,8 @@ pub fn finish(vm: &mut Vm) {
     wait::finish(vm);
 }
 
-/// Argument `n`, the last one, as the longest time to wait, which begins now: nothing, seconds, or `{timeout = seconds}`. `None`: for ever.
+/// Argument `n`, the last one, as the longest time to wait, which begins now: nothing, seconds, or
+/// `{timeout = seconds}`. `None`: for ever.
 ///
 /// # Errors
 /// It is something else.
@@ -149,7 +162,8 @@ pub fn opt_deadline(vm: &mut Vm, n: u32) -> LuaResult<Option<Instant>> {
     crate::time::opt_limit(vm, n).map(crate::time::Limit::deadline)
 }
 
-/// To be called by a native before it does something that needs no wait, when it is not waiting: now and then other ready fibers go first.
+/// To be called by a native before it does something that needs no wait, when it is not waiting: now and then
+/// other ready fibers go first.
 ///
 /// # Errors
 /// The park, to be passed on.
@@ -165,7 +179,8 @@ pub fn give_way(vm: &mut Vm) -> LuaResult<()> {
     }
 }
 
-/// The beginning of a native that may find what it wants at hand. True: if it does, it takes it, and says so ([`took`]). False, or there is nothing: what [`woken`] says and [`give_way`] does comes first.
+/// The beginning of a native that may find what it wants at hand. True: if it does, it takes it, and says so
+/// ([`took`]). False, or there is nothing: what [`woken`] says and [`give_way`] does comes first.
 ///
 /// # Errors
 /// A cancellation that has waited for this, or another interrupt.
@@ -195,8 +210,9 @@ pub fn defer(vm: &mut Vm, later: Arc<dyn Later>) -> LuaResult<()> {
     Ok(())
 }
 
-/// Starts a fiber of the running scope that is cancelled when the others have ended; in no scope, a fiber of the domain. Argument 1 of the running native is its function, the others are
-/// what that gets. The fiber's handle.
+/// Starts a fiber of the running scope that is cancelled when the others have ended; in no scope, a fiber of
+/// the domain. Argument 1 of the running native is its function, the others are what that gets. The fiber's
+/// handle.
 ///
 /// # Errors
 /// Argument 1 is no function, or there is neither scope nor domain for it.
@@ -204,7 +220,8 @@ pub fn start_daemon(vm: &mut Vm) -> LuaResult<Value> {
     Ok(crate::scope::fiber::start_here(vm, true)?.into())
 }
 
-/// As [`start_daemon`], for a fiber that serves others. Argument 2 says what it serves: if the main program ends while such a fiber of no scope runs, that is told ([`tell_services`]).
+/// As [`start_daemon`], for a fiber that serves others. Argument 2 says what it serves: if the main program
+/// ends while such a fiber of no scope runs, that is told ([`tell_services`]).
 ///
 /// # Errors
 /// As [`start_daemon`].
@@ -213,14 +230,16 @@ pub fn start_service(vm: &mut Vm) -> LuaResult<Value> {
     Ok(crate::scope::fiber::start_service(vm, what)?.into())
 }
 
-/// The main program has come to its end: tells on standard error what it was serving, since whoever writes a server means it to go on.
+/// The main program has come to its end: tells on standard error what it was serving, since whoever writes a
+/// server means it to go on.
 pub fn tell_services(vm: &mut Vm) {
     if let Ok(owner) = Domain::of(vm) {
         owner.domain.tell_services();
     }
 }
 
-/// What of a module is written in Lua. It is compiled once, and no part of it is named in the positions of errors.
+/// What of a module is written in Lua. It is compiled once, and no part of it is named in the positions of
+/// errors.
 pub struct Source {
     text: &'static [u8],
     proto: OnceLock<Arc<perilune_syntax::Proto>>,
@@ -247,10 +266,10 @@ impl Source {
     }
 }
 
-// -- Messages from outside -------------------------------------------------------------------------------------------------------
+// -- Messages from outside ----------------------------------------------------------------------------------
 
-/// The end of a channel into which something outside the program sends: a signal, a change of a file. For as long as it lives, whoever waits for the channel waits for something that can
-/// happen.
+/// The end of a channel into which something outside the program sends: a signal, a change of a file. For as
+/// long as it lives, whoever waits for the channel waits for something that can happen.
 pub struct Inlet {
     channel: Weak<Channel>,
     #[allow(dead_code, reason = "it is given back when this is dropped")]
@@ -258,7 +277,8 @@ pub struct Inlet {
 }
 
 impl Inlet {
-    /// Sends, unless the channel is full: then the message is dropped. False: nobody can receive any more. Never waits.
+    /// Sends, unless the channel is full: then the message is dropped. False: nobody can receive any more.
+    /// Never waits.
     pub fn send(&self, message: Parcel) -> bool {
         let Some(channel) = self.channel.upgrade() else { return false };
         !matches!(channel.try_send(message), Sent::Closed)

@@ -1,15 +1,18 @@
 //! Pools of domains and their tasks: `pl.pool`, `pool:async`, `task:await`.
 //!
-//! A pool is a number of seats at one queue of work (`sched/queue.rs`). A seat's domain is made when there is more work than the domains that exist can start at once,
-//! so a pool of a thousand with little to do is one domain. A task that has started stays in its domain; while it waits, its domain starts others, so
-//! no number of waiting tasks stops a pool. A task in a blocking call leaves its domain to others likewise.
+//! A pool is a number of seats at one queue of work (`sched/queue.rs`). A seat's domain is made when there is
+//! more work than the domains that exist can start at once, so a pool of a thousand with little to do is one
+//! domain. A task that has started stays in its domain; while it waits, its domain starts others, so no
+//! number of waiting tasks stops a pool. A task in a blocking call leaves its domain to others likewise.
 //!
 //! # Life of a task
-//! Packed by whoever calls `async`; queued: in the seat's own queue if a task of the pool queued it, else in the common one; unpacked and run as a
-//! fiber by the domain that takes it; its outcome wakes those who wait for it. Work may also be a part of a loop (`loops.rs`).
+//! Packed by whoever calls `async`; queued: in the seat's own queue if a task of the pool queued it, else in
+//! the common one; unpacked and run as a fiber by the domain that takes it; its outcome wakes those who wait
+//! for it. Work may also be a part of a loop (`loops.rs`).
 //!
 //! # Closing
-//! A closed pool refuses work and finishes what it has; then its domains end. `close` waits for that. A pool that no program can reach any more is closed.
+//! A closed pool refuses work and finishes what it has; then its domains end. `close` waits for that. A pool
+//! that no program can reach any more is closed.
 
 use crate::actor;
 use crate::channel::with_values;
@@ -162,7 +165,8 @@ impl Inner {
         }
         // Nobody of the program is left to have called.
         let Some(runtime) = self.runtime.upgrade() else { return };
-        // Whoever comes while another thread makes the domain waits for it: its pump may have looked for work already.
+        // Whoever comes while another thread makes the domain waits for it: its pump may have looked for work
+        // already.
         let domain = self.domains[worker].get_or_init(|| {
             let seat = self.seats.lock()[worker].take();
             let pool = Arc::clone(self);
@@ -279,7 +283,7 @@ impl Inner {
     }
 }
 
-// -- Tasks -----------------------------------------------------------------------------------------------------------------
+// -- Tasks --------------------------------------------------------------------------------------------------
 
 /// A call that a pool makes.
 pub struct Task {
@@ -318,7 +322,8 @@ impl Drop for Task {
 }
 
 impl Task {
-    /// What the program's account has of each, in bytes, its parcel and results left out: or a queue of tasks that bring nothing would cost nothing.
+    /// What the program's account has of each, in bytes, its parcel and results left out: or a queue of tasks
+    /// that bring nothing would cost nothing.
     const BYTES: isize = (size_of::<Task>() + size_of::<Outcome>() + 4 * size_of::<usize>()) as isize;
 
     /// A task that has not been queued. `lane` and `whose` say whose outcome it has.
@@ -430,7 +435,8 @@ impl Task {
         }
     }
 
-    /// Makes the fiber of a task; `None` if the task has ended without one. Its end lets its lane go on: `turns` events of that have begun here one after the other.
+    /// Makes the fiber of a task; `None` if the task has ended without one. Its end lets its lane go on:
+    /// `turns` events of that have begun here one after the other.
     pub(crate) fn launch(
         self: Arc<Task>,
         pool: &Arc<Inner>,
@@ -604,7 +610,8 @@ fn tasks(vm: &mut Vm) -> LuaResult<(Vec<Arc<Task>>, Limit)> {
     Ok((tasks, limit))
 }
 
-/// `pl.await_all{t1, t2, ..., timeout = seconds}`: the first result of each task, in order, after all have ended; the error of the first that failed; `nil, "timeout"`.
+/// `pl.await_all{t1, t2, ..., timeout = seconds}`: the first result of each task, in order, after all have
+/// ended; the error of the first that failed; `nil, "timeout"`.
 pub static AWAIT_ALL: Native = Native::hybrid("await_all", |vm| {
     surplus::none_behind(vm, 1, surplus::Limit::Own)?;
     let (tasks, limit) = tasks(vm)?;
@@ -653,7 +660,8 @@ pub static AWAIT_ALL: Native = Native::hybrid("await_all", |vm| {
     Ok(ends.len() as u32)
 });
 
-/// `pl.await_any{t1, t2, ..., timeout = seconds}`: the number of a task that has ended, and its results, or its error; `nil, "timeout"`.
+/// `pl.await_any{t1, t2, ..., timeout = seconds}`: the number of a task that has ended, and its results, or
+/// its error; `nil, "timeout"`.
 pub static AWAIT_ANY: Native = Native::hybrid("await_any", |vm| {
     surplus::none_behind(vm, 1, surplus::Limit::Own)?;
     let (tasks, limit) = tasks(vm)?;
@@ -688,7 +696,7 @@ pub static AWAIT_ANY: Native = Native::hybrid("await_any", |vm| {
     }
 });
 
-// -- Pools -----------------------------------------------------------------------------------------------------------------
+// -- Pools --------------------------------------------------------------------------------------------------
 
 /// Adds `pl.pool`.
 pub(crate) fn register(vm: &mut Vm, pl: Gc<Table>) -> LuaResult<()> {
@@ -813,7 +821,8 @@ static WORKERS: Native = Native::leaf("workers", |vm| {
     vm.ret(n)
 });
 
-/// `pool:close([{timeout = seconds}])`: refuses new work, and waits until all there is has been done: true, or `nil, "timeout"`.
+/// `pool:close([{timeout = seconds}])`: refuses new work, and waits until all there is has been done: true,
+/// or `nil, "timeout"`.
 static CLOSE: Native = Native::leaf("close", |vm| {
     let limit = opt_limit(vm, 2)?;
     close(vm, limit)

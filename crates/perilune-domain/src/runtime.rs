@@ -1,12 +1,15 @@
-//! A runtime: one program, with its main domain, those that it spawns, and its pools. What is its own, and what it is made from.
+//! A runtime: one program, with its main domain, those that it spawns, and its pools. What is its own, and
+//! what it is made from.
 //!
-//! A process may have several; the programs in them know nothing of each other. Each domain has a count of its runtime, and whoever needs it asks the domain. What belongs to the
-//! process by its nature (threads, timers, numbers in events, signals, the account of memory) is where it was; `docs/decisions/0021-a-runtime-is-an-object.md`
-//! has the list.
+//! A process may have several; the programs in them know nothing of each other. Each domain has a count of
+//! its runtime, and whoever needs it asks the domain. What belongs to the process by its nature (threads,
+//! timers, numbers in events, signals, the account of memory) is where it was;
+//! `docs/decisions/0021-a-runtime-is-an-object.md` has the list.
 //!
 //! # Who keeps whom
-//! Domains and pools' handles keep the runtime; the runtime refers to domains weakly, and pools refer to it weakly. It keeps the default pool, whose domains keep it in turn: the main
-//! domain breaks this circle when it goes ([`Runtime::main_has_gone`]).
+//! Domains and pools' handles keep the runtime; the runtime refers to domains weakly, and pools refer to it
+//! weakly. It keeps the default pool, whose domains keep it in turn: the main domain breaks this circle when
+//! it goes ([`Runtime::main_has_gone`]).
 
 use crate::bundle::Files;
 use crate::domain::Domain;
@@ -26,7 +29,8 @@ use std::sync::{Arc, OnceLock, Weak};
 /// Waits that a report of a standstill lists; of more only the number is told.
 const MOST_LISTED: usize = 20;
 
-/// What whoever runs a program decides, once, for all its domains. Nothing here is read from the environment later.
+/// What whoever runs a program decides, once, for all its domains. Nothing here is read from the environment
+/// later.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// How heaps are made; the limit is that of each domain that asks for none.
@@ -35,9 +39,11 @@ pub struct Config {
     pub paths: Paths,
     /// What belongs to the program.
     pub files: Arc<Files>,
-    /// Accesses to shared data that nothing orders are reported. Once one runtime of the process asks for it, arrays made from then on are watched in all.
+    /// Accesses to shared data that nothing orders are reported. Once one runtime of the process asks for it,
+    /// arrays made from then on are watched in all.
     pub check_races: bool,
-    /// The main domain is told of an interrupt by the user. One runtime of a process should ask for it: that of the command.
+    /// The main domain is told of an interrupt by the user. One runtime of a process should ask for it: that
+    /// of the command.
     pub takes_interrupts: bool,
     /// Further modules that every domain can require.
     pub modules: Vec<Module>,

@@ -1,19 +1,23 @@
 //! `pl.select`: waiting for the first of several things.
 //!
 //! # What can be waited for
-//! Channels, to receive from or send to, and whatever is [`Selectable`]: tasks, fibers, timers without a function, and kinds of other crates, which make themselves known by
-//! [`register_kind`].
+//! Channels, to receive from or send to, and whatever is [`Selectable`]: tasks, fibers, timers without a
+//! function, and kinds of other crates, which make themselves known by [`register_kind`].
 //!
 //! # How
-//! One waiter is left with all cases. A channel's case hands the message over by the waiter's claim, so that no message is lost when another case was faster. The other things
-//! only say that they may be ready: whoever is woken asks ([`Selectable::take`]), and if somebody else was faster it waits again, for what is left of the time. Tasks and fibers
-//! end once and for all, so asking one always tells. What is outside of the program ([`Selectable::is_outside`]) keeps the wait from being taken for a deadlock.
+//! One waiter is left with all cases. A channel's case hands the message over by the waiter's claim, so that
+//! no message is lost when another case was faster. The other things only say that they may be ready: whoever
+//! is woken asks ([`Selectable::take`]), and if somebody else was faster it waits again, for what is left of
+//! the time. Tasks and fibers end once and for all, so asking one always tells. What is outside of the
+//! program ([`Selectable::is_outside`]) keeps the wait from being taken for a deadlock.
 //!
-//! Cases are numbered from 1 where they are left: a wake that names none (0) says that something may be ready, and all are asked.
+//! Cases are numbered from 1 where they are left: a wake that names none (0) says that something may be
+//! ready, and all are asked.
 //!
 //! Of several ready cases the first is taken, so a program decides what matters most.
 //!
-//! *Rejected*: handing over by claim for everything (a socket's readiness belongs to the kernel, which takes no claims); polling all cases at intervals.
+//! *Rejected*: handing over by claim for everything (a socket's readiness belongs to the kernel, which takes
+//! no claims); polling all cases at intervals.
 
 use crate::channel::{Ask, Channel, Offer, Received, Sent, as_channel, refuse, stashed, unpack};
 use crate::options;
@@ -35,14 +39,15 @@ use std::time::Instant;
 
 /// Something that `pl.select` can wait for.
 pub trait Selectable: Send + Sync {
-    /// If it is ready: takes what there is to take, pushes it, and says how many values that are; or raises the error that it has come to. `case` is the value that the
-    /// program has named it by. It is not called while a wait is on.
+    /// If it is ready: takes what there is to take, pushes it, and says how many values that are; or raises
+    /// the error that it has come to. `case` is the value that the program has named it by. It is not called
+    /// while a wait is on.
     ///
     /// # Errors
     /// What it has come to.
     fn take(&self, vm: &mut Vm, case: Value) -> LuaResult<Option<u32>>;
-    /// Leaves the waiter until the thing may be ready: then `waiter.claim(Reason::Ready, case)`. False: it may be ready already. A waiter that has been woken by something else is to be
-    /// forgotten some time.
+    /// Leaves the waiter until the thing may be ready: then `waiter.claim(Reason::Ready, case)`. False: it
+    /// may be ready already. A waiter that has been woken by something else is to be forgotten some time.
     fn watch(&self, waiter: &Arc<Waiter>, case: u32) -> bool;
     /// When it is going to be ready by itself, without a claim.
     fn due(&self) -> Option<Instant> {
@@ -56,7 +61,8 @@ pub trait Selectable: Send + Sync {
     fn describe(&self) -> String;
 }
 
-/// Makes a case of an object. `rest` is what follows it in a table (`{socket, "write"}`). `Err`: what is wrong with that.
+/// Makes a case of an object. `rest` is what follows it in a table (`{socket, "write"}`). `Err`: what is
+/// wrong with that.
 pub type MakeCase = fn(object: &SharedArc, rest: &[Value]) -> Result<Arc<dyn Selectable>, String>;
 
 static KINDS: Mutex<Vec<(&'static SharedKind, MakeCase)>> = Mutex::new(Vec::new());
@@ -96,9 +102,10 @@ impl Case {
     }
 }
 
-/// `pl.select{ c1, {c2, value...}, task, fiber, timer, socket, timeout = seconds }`: waits until one of the channels can be received from, or sent to, or one of the other things is
-/// ready. Returns the case's number, and what `recv` or `await` would. A case whose channel is closed is ready. Of several ready cases the first is taken. `nil, "timeout"` when the time
-/// is over; a timeout of 0 never waits.
+/// `pl.select{ c1, {c2, value...}, task, fiber, timer, socket, timeout = seconds }`: waits until one of the
+/// channels can be received from, or sent to, or one of the other things is ready. Returns the case's number,
+/// and what `recv` or `await` would. A case whose channel is closed is ready. Of several ready cases the
+/// first is taken. `nil, "timeout"` when the time is over; a timeout of 0 never waits.
 pub(crate) static SELECT: Native = Native::hybrid("select", |vm| {
     surplus::none_behind(vm, 1, surplus::Limit::Own)?;
     let list = vm.check_table(1)?;
@@ -315,7 +322,8 @@ fn try_cases(vm: &mut Vm, list: Gc<Table>, cases: &mut [Case]) -> LuaResult<Opti
     Ok(None)
 }
 
-/// The results of `select`: the number of the case, then the message; or nothing after a send; or `nil, "closed"`.
+/// The results of `select`: the number of the case, then the message; or nothing after a send; or
+/// `nil, "closed"`.
 fn selected(vm: &mut Vm, case: usize, received: Received, c: &Arc<Channel>) -> LuaResult<u32> {
     vm.push(Value::int(case as i64 + 1));
     match received {

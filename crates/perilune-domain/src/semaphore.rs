@@ -1,7 +1,8 @@
 //! Semaphores: `pl.semaphore(n)`, so that at most `n` do something at once, in whichever domains they are.
 //!
-//! A permit that is given back goes to whoever has waited longest, directly: nobody who came later takes it, and no wake-up is lost. The one it goes to has it from the moment in which
-//! its wait is claimed; if it never comes to take it (the domain ends), what its wait has put aside gives it back ([`Grant`]).
+//! A permit that is given back goes to whoever has waited longest, directly: nobody who came later takes it,
+//! and no wake-up is lost. The one it goes to has it from the moment in which its wait is claimed; if it
+//! never comes to take it (the domain ends), what its wait has put aside gives it back ([`Grant`]).
 
 use crate::sched::{Reason, Waiter};
 use crate::surplus;

@@ -1,7 +1,9 @@
-//! What signal handlers cannot do themselves, done by a thread: SIGINT while the main program waits, sessions of events that begin while domains sleep, and what tools ask for.
+//! What signal handlers cannot do themselves, done by a thread: SIGINT while the main program waits, sessions
+//! of events that begin while domains sleep, and what tools ask for.
 //!
-//! A handler writes to an event descriptor ([`notify_interrupt`]); a thread that sleeps in reading it wakes the main program, or pokes the domains so that each says to the
-//! session that it exists and what it waits for. The thread is started when the main program becomes a domain.
+//! A handler writes to an event descriptor ([`notify_interrupt`]); a thread that sleeps in reading it wakes
+//! the main program, or pokes the domains so that each says to the session that it exists and what it waits
+//! for. The thread is started when the main program becomes a domain.
 
 use crate::domain::Domain;
 use crate::runtime::domains_of_process;
@@ -38,7 +40,8 @@ fn ring() {
 /// The domain that is told of interrupts.
 static MAIN: Mutex<Weak<Domain>> = Mutex::new(Weak::new());
 
-/// Starts the thread that passes interrupts on, to `main` if that is one that takes them, and tools' requests. Without it an interrupt is seen when the main program runs.
+/// Starts the thread that passes interrupts on, to `main` if that is one that takes them, and tools'
+/// requests. Without it an interrupt is seen when the main program runs.
 pub(crate) fn watch(main: Option<Weak<Domain>>) {
     if let Some(main) = main {
         *MAIN.lock() = main;

@@ -1,8 +1,11 @@
-//! What tools ask of all domains, snapshots of their heaps and lists of their fibers: who is asked, and who did not answer.
+//! What tools ask of all domains, snapshots of their heaps and lists of their fibers: who is asked, and who
+//! did not answer.
 //!
-//! Each domain writes its own file, when it looks at its interrupts or is woken for it (`perilune_vm::snapshot`). Here all of them are told, by a thread of its own that then waits for their
-//! files. A domain that sleeps is run by a worker for this. One that is in a system call which nobody else may interrupt, or in native code that looks at no
-//! interrupt, has [`PATIENCE`]; then the request counts as answered, with a remark that names it.
+//! Each domain writes its own file, when it looks at its interrupts or is woken for it
+//! (`perilune_vm::snapshot`). Here all of them are told, by a thread of its own that then waits for their
+//! files. A domain that sleeps is run by a worker for this. One that is in a system call which nobody else
+//! may interrupt, or in native code that looks at no interrupt, has [`PATIENCE`]; then the request counts as
+//! answered, with a remark that names it.
 
 use crate::runtime::domains_of_process;
 use perilune_trace::attach::{self, Request};

@@ -167,7 +167,8 @@ pub(crate) fn conclude(vm: &mut Vm, end: FiberEnd, domain: &Domain) -> End {
     conclude_by(vm, end, domain, PackRules::RESULT, 0)
 }
 
-/// As [`conclude`]; the results cross by these rules, and are those of the function with this number of a name, if that is known.
+/// As [`conclude`]; the results cross by these rules, and are those of the function with this number of a
+/// name, if that is known.
 pub(crate) fn conclude_by(
     vm: &mut Vm,
     end: FiberEnd,
@@ -198,7 +199,8 @@ pub(crate) fn conclude_by(
     }
 }
 
-/// The refusal of a result, with the place of the function that has returned it. Nothing of the program is on the stack any more that would have a position.
+/// The refusal of a result, with the place of the function that has returned it. Nothing of the program is on
+/// the stack any more that would have a position.
 fn refused_at(vm: &mut Vm, refusal: Value, place: &str) -> Value {
     let text = refusal.as_string().map(|text| text.to_text()).filter(|text| text.starts_with("result "));
     let text = text.map(|text| format!("{place}: {text}"));
@@ -246,7 +248,8 @@ static JOIN: Native = Native::hybrid("join", |vm| {
     outcome::wait_for(vm, &outcome, Verb::Joins, limit)
 });
 
-/// The domain's handle goes out of scope: as `d:join()`. An error that is under way (argument 2) stays what it is.
+/// The domain's handle goes out of scope: as `d:join()`. An error that is under way (argument 2) stays what
+/// it is.
 static AT_SCOPE_END: Native = Native::hybrid("close", |vm| {
     let has_error = !vm.arg_is_none_or_nil(2);
     let outcome = this(vm)?.outcome.clone();

@@ -1,7 +1,9 @@
 //! Arguments that a method does not have.
 //!
-//! Lua drops them, and so a time limit or an option that a method does not know would be without effect: `c:read(5, {timeout = 1})` would wait for ever. Methods of what is waited for refuse them, and name what
-//! limits their waits. To get at its object a method says here which argument is its last, so none can forget it; functions of modules say so too. `nil` is no argument, as ever in Lua.
+//! Lua drops them, and so a time limit or an option that a method does not know would be without effect:
+//! `c:read(5, {timeout = 1})` would wait for ever. Methods of what is waited for refuse them, and name what
+//! limits their waits. To get at its object a method says here which argument is its last, so none can forget
+//! it; functions of modules say so too. `nil` is no argument, as ever in Lua.
 
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{LuaResult, Vm};
@@ -27,7 +29,8 @@ pub enum Limit {
     Own,
 }
 
-/// The object that a method is called on. Argument `last` is the last one that the method has; the object is the first.
+/// The object that a method is called on. Argument `last` is the last one that the method has; the object is
+/// the first.
 ///
 /// # Errors
 /// It is none of the kind, or there are more arguments.

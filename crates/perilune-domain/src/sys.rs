@@ -1,4 +1,5 @@
-//! What is Linux: all that this crate asks of the system beyond the language's library. A test (`perilune-test/tests/sys.rs`) finds calls that stand elsewhere.
+//! What is Linux: all that this crate asks of the system beyond the language's library. A test
+//! (`perilune-test/tests/sys.rs`) finds calls that stand elsewhere.
 
 use std::io;
 
@@ -42,8 +43,8 @@ pub(crate) fn core() -> u32 {
 pub(crate) fn be_punctual() {
     const SIZE: libc::c_uint = size_of::<libc::sched_attr>() as libc::c_uint;
     const SLICE: u64 = 100_000; // ns
-    // SAFETY: the first call takes numbers only and changes nothing but the calling thread's slack. The structure is plain
-    // numbers, and valid for the calls that fill and read it; they are told its size.
+    // SAFETY: the first call takes numbers only and changes nothing but the calling thread's slack. The
+    // structure is plain numbers, and valid for the calls that fill and read it; they are told its size.
     unsafe {
         libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0);
         let mut attributes: libc::sched_attr = std::mem::zeroed();

@@ -1,7 +1,8 @@
 //! Time: `pl.now`, `pl.sleep`, `pl.after`, `pl.every`.
 //!
-//! All times are seconds of the monotonic clock. A timer's function runs as a fiber of the domain that made it; that of `every` is due at
-//! `start + k * period`, however long it takes: it does not drift, and beats that came due while it ran are counted, not made up for.
+//! All times are seconds of the monotonic clock. A timer's function runs as a fiber of the domain that made
+//! it; that of `every` is due at `start + k * period`, however long it takes: it does not drift, and beats
+//! that came due while it ran are counted, not made up for.
 
 use crate::domain::Domain;
 use crate::module::{PRELUDE_NAME, error_text, prelude};
@@ -198,7 +199,8 @@ static WAIT: Native = Native::leaf("wait", |vm| {
     let t: Arc<Timer> = vm.check_shared_arc(1, &TIMER)?;
     match wait::woken(vm)? {
         Turn::First if !t.cancelled.load(Ordering::SeqCst) => {
-            // Beats that are past are counted, not made up for: the next one lies ahead, unless it is the first.
+            // Beats that are past are counted, not made up for: the next one lies ahead, unless it is the
+            // first.
             let done = t.beats.load(Ordering::Relaxed);
             let passed = match t.span.as_nanos() {
                 0 => done,
@@ -270,7 +272,8 @@ fn report(domain: &Arc<Domain>, vm: &mut Vm, end: FiberEnd) {
     }
 }
 
-/// `pl.after(seconds, f, ...)`: calls `f(...)` once, as a fiber of this domain. Without a function: a timer for `pl.select`.
+/// `pl.after(seconds, f, ...)`: calls `f(...)` once, as a fiber of this domain. Without a function: a timer
+/// for `pl.select`.
 pub static AFTER: Native = Native::leaf("after", |vm| {
     if vm.nargs() > 1 {
         return start(vm, "once");

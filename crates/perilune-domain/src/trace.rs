@@ -1,7 +1,8 @@
 //! `pl.trace`: what a program says about itself, and sessions that it begins.
 //!
-//! Marks, spans, counters and logs cost one test while nothing is traced, so programs can leave them in. A session that the program begins writes to an event
-//! file of its choice (`perilune_trace::session`); tools read it while it is live or afterwards.
+//! Marks, spans, counters and logs cost one test while nothing is traced, so programs can leave them in. A
+//! session that the program begins writes to an event file of its choice (`perilune_trace::session`); tools
+//! read it while it is live or afterwards.
 
 use crate::bundle::failure_text;
 use crate::module::prelude;
@@ -67,8 +68,9 @@ static LOG: Native = Native::reentrant("log", |vm| {
     Ok(0)
 });
 
-/// `pl.trace.span(name [, f, ...])`: a span that ends when the value is closed (`local s <close> = pl.trace.span("x")`, or `s:close()`); with a function, calls that
-/// within a span, and returns what it returns.
+/// `pl.trace.span(name [, f, ...])`: a span that ends when the value is closed
+/// (`local s <close> = pl.trace.span("x")`, or `s:close()`); with a function, calls that within a span, and
+/// returns what it returns.
 static SPAN: Native = Native::hybrid("span", |vm| {
     if vm.arg_is_none_or_nil(2) {
         let name = vm.check_str(1)?;
@@ -184,7 +186,8 @@ static STOP: Native = Native::leaf("stop", |_| {
     Ok(0)
 });
 
-/// `pl.trace.snapshot(file)`: writes what the rings of all domains hold now, their last moments, to a recording. False if nothing is being traced.
+/// `pl.trace.snapshot(file)`: writes what the rings of all domains hold now, their last moments, to a
+/// recording. False if nothing is being traced.
 static SNAPSHOT: Native = Native::leaf("snapshot", |vm| {
     let path = vm.check_str(1)?.to_text().replace("%p", &std::process::id().to_string());
     if !emitting::has_session() {
@@ -196,7 +199,8 @@ static SNAPSHOT: Native = Native::leaf("snapshot", |vm| {
     }
 });
 
-/// `pl.trace.heap(file)`: writes a snapshot of this domain's heap for `perilune heap`. What is there is replaced; `%p` stands for the process's number.
+/// `pl.trace.heap(file)`: writes a snapshot of this domain's heap for `perilune heap`. What is there is
+/// replaced; `%p` stands for the process's number.
 static HEAP: Native = Native::leaf("heap", |vm| {
     let path = vm.check_str(1)?.to_text().replace("%p", &std::process::id().to_string());
     match vm.write_heap_snapshot(Path::new(OsStr::from_bytes(path.as_bytes()))) {

@@ -1,20 +1,28 @@
 //! Failures that nobody has been told of: who tells them, and when.
 //!
-//! A task or domain that fails has somebody to tell: whoever waits for it. If nobody ever will, standard error is told, by the first of these to notice:
+//! A task or domain that fails has somebody to tell: whoever waits for it. If nobody ever will, standard
+//! error is told, by the first of these to notice:
 //!
-//! * The call that made it wanted no result (`pool:async(f)` as a statement): it is *nobody's* from the start, and is told as soon as it fails.
-//! * No handle of it is left: the collection that finds the last one dead tells it, because the outcome is dropped then (`outcome.rs`).
+//! * The call that made it wanted no result (`pool:async(f)` as a statement): it is *nobody's* from the
+//!   start, and is told as soon as it fails.
+//! * No handle of it is left: the collection that finds the last one dead tells it, because the outcome is
+//!   dropped then (`outcome.rs`).
 //! * The program ends, in whatever way, while handles are still alive: [`Untold::tell_all`].
 //!
-//! Three kinds of failures are told where they happen, because nobody can ever get them: that of a fiber that fails after another one of its scope, whose error the scope raises
-//! (`scope/fiber.rs`); that of a scope whose caller is being cancelled, as that of a `pl.shield` may be; and that of a closing method while a cancellation unwinds (`Host::error_is_lost`).
+//! Three kinds of failures are told where they happen, because nobody can ever get them: that of a fiber that
+//! fails after another one of its scope, whose error the scope raises (`scope/fiber.rs`); that of a scope
+//! whose caller is being cancelled, as that of a `pl.shield` may be; and that of a closing method while a
+//! cancellation unwinds (`Host::error_is_lost`).
 //!
 //! # Domains that sleep
-//! A domain that is idle collects nothing, so a dead handle in it would stay untold for as long as it sleeps. While there is an untold failure, domains that go idle ask for
-//! an alarm ([`PATIENCE`]), and so does the failure itself. The alarm has each domain that is idle by then and may have handles look through its references
-//! (`Domain::look_for_dead_handles`); one that finds an untold failure among them collects. If that failure is in use, the collection was for nothing: until
-//! there is another failure the domain collects again after twice the time only. Because a domain may have been about to fall asleep when the alarm came, or may have to
-//! look again, alarms follow each other as long as there is an untold failure, ever more rarely. A program without untold failures sets none.
+//! A domain that is idle collects nothing, so a dead handle in it would stay untold for as long as it sleeps.
+//! While there is an untold failure, domains that go idle ask for an alarm ([`PATIENCE`]), and so does the
+//! failure itself. The alarm has each domain that is idle by then and may have handles look through its
+//! references (`Domain::look_for_dead_handles`); one that finds an untold failure among them collects. If
+//! that failure is in use, the collection was for nothing: until there is another failure the domain collects
+//! again after twice the time only. Because a domain may have been about to fall asleep when the alarm came,
+//! or may have to look again, alarms follow each other as long as there is an untold failure, ever more
+//! rarely. A program without untold failures sets none.
 
 use crate::outcome::Outcome;
 use crate::runtime::Runtime;

@@ -1,6 +1,7 @@
 //! How natives wait.
 //!
-//! A native that has to wait follows one pattern, because it is called again after each wait (`perilune_vm::Vm::park`):
+//! A native that has to wait follows one pattern, because it is called again after each wait
+//! (`perilune_vm::Vm::park`):
 //!
 //! ```text
 //! loop {
@@ -13,8 +14,9 @@
 //! }
 //! ```
 //!
-//! The wait of a fiber is kept in its slot of the domain, that of the root chain beside them; there is at most one at a time of each. A wait that ends by a
-//! standstill is an error, raised by [`woken`] for all natives alike.
+//! The wait of a fiber is kept in its slot of the domain, that of the root chain beside them; there is at
+//! most one at a time of each. A wait that ends by a standstill is an error, raised by [`woken`] for all
+//! natives alike.
 
 use crate::channel::Channel;
 use crate::domain::{Domain, running_fiber};
@@ -127,7 +129,8 @@ pub(crate) enum Object {
     Words(String),
     /// A timer that calls a function.
     Timer(Arc<Timer>),
-    /// A channel. The waiting native's argument keeps it; a reference from here would be a cycle through the channel's list of waits when this one has ended.
+    /// A channel. The waiting native's argument keeps it; a reference from here would be a cycle through the
+    /// channel's list of waits when this one has ended.
     Channel(Weak<Channel>),
     /// The outcome of something.
     Outcome(Arc<Outcome>),
@@ -144,7 +147,8 @@ pub(crate) enum Object {
 }
 
 impl Object {
-    /// What events call it. What has no number of its own is looked up by its name, so this is for when somebody looks.
+    /// What events call it. What has no number of its own is looked up by its name, so this is for when
+    /// somebody looks.
     fn reference(&self) -> ObjectRef {
         let kind = self.reference_kind();
         match self {
@@ -282,8 +286,9 @@ pub(crate) fn begin(vm: &mut Vm, verb: Verb, object: Object) -> LuaResult<Arc<Wa
     Ok(waiter)
 }
 
-/// Lines that have waited lately, by function and instruction: whoever waits at one of them again takes a count that is the domain's own. That of the function would be
-/// written by all domains that run it, at each wait.
+/// Lines that have waited lately, by function and instruction: whoever waits at one of them again takes a
+/// count that is the domain's own. That of the function would be written by all domains that run it, at each
+/// wait.
 #[derive(Default)]
 pub(crate) struct Sites([Option<Arc<Site>>; 16]);
 
@@ -309,8 +314,8 @@ fn place(vm: &mut Vm) -> LuaResult<Option<Arc<Site>>> {
     Ok(site)
 }
 
-/// Where whoever has claimed the wait leaves its message. A receiver that has not gone to sleep yet sees at once that its wait has ended: it must find this locked until the message
-/// is there.
+/// Where whoever has claimed the wait leaves its message. A receiver that has not gone to sleep yet sees at
+/// once that its wait has ended: it must find this locked until the message is there.
 pub(crate) fn letter(waiter: &Waiter) -> &Mutex<Option<Parcel>> {
     let what: Option<&What> = waiter.sleeper().facts().and_then(|facts| facts.downcast_ref());
     match what {
@@ -416,7 +421,8 @@ pub(crate) fn set_data<T: Any + Send>(vm: &mut Vm, data: T) {
     }
 }
 
-/// The waiter has been left with all sources. True: return `Err(vm.park())`. False: the wait has ended already.
+/// The waiter has been left with all sources. True: return `Err(vm.park())`. False: the wait has ended
+/// already.
 pub(crate) fn sleeps(vm: &mut Vm) -> bool {
     match Domain::of(vm).ok().and_then(|owner| owner.wait()) {
         // The root chain's is put to sleep when its thread is.
@@ -437,7 +443,8 @@ pub(crate) fn finish(vm: &mut Vm) {
     }
 }
 
-/// Lets whatever else the domain can do come first, once: what a native returns as its error in its first turn. In the next one the wait is over.
+/// Lets whatever else the domain can do come first, once: what a native returns as its error in its first
+/// turn. In the next one the wait is over.
 ///
 /// # Errors
 /// Those of [`begin`].
@@ -454,7 +461,8 @@ pub(crate) fn give_way(vm: &mut Vm) -> LuaResult<Thrown> {
     Ok(vm.park())
 }
 
-/// Whether what a cancelled fiber waits for is cancelled with it, or is shielded: it ends soon, and may have results.
+/// Whether what a cancelled fiber waits for is cancelled with it, or is shielded: it ends soon, and may have
+/// results.
 fn ends_itself(wait: &Wait) -> bool {
     match wait.what().map(|what| &what.object) {
         Some(Object::Scope(scope)) => {
@@ -466,8 +474,9 @@ fn ends_itself(wait: &Wait) -> bool {
     }
 }
 
-/// Ends a wait because the fiber is cancelled. True: the caller takes it back and runs the fiber. False: what it waits for is finished first, since the wait has ended, or will end because what it is for
-/// is cancelled as well: that may be in the midst of finishing something too, whose results this fiber passes on.
+/// Ends a wait because the fiber is cancelled. True: the caller takes it back and runs the fiber. False: what
+/// it waits for is finished first, since the wait has ended, or will end because what it is for is cancelled
+/// as well: that may be in the midst of finishing something too, whose results this fiber passes on.
 pub(crate) fn give_up(wait: &Wait) -> bool {
     if ends_itself(wait) {
         return false;
@@ -482,7 +491,8 @@ pub(crate) fn give_up(wait: &Wait) -> bool {
     }
 }
 
-/// Ends a wait whose results nobody wants, though what it waits for may be there: that is left to others. True: the caller takes the wait back and runs the fiber. False: it is nowhere else.
+/// Ends a wait whose results nobody wants, though what it waits for may be there: that is left to others.
+/// True: the caller takes the wait back and runs the fiber. False: it is nowhere else.
 pub(crate) fn give_back(wait: &Wait) -> bool {
     if ends_itself(wait) {
         return false;

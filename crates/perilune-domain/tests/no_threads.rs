@@ -1,4 +1,5 @@
-//! The system gives no thread at all: what would need one fails, and says which limit it is. In a process of its own, because threads are the process's.
+//! The system gives no thread at all: what would need one fails, and says which limit it is. In a process of
+//! its own, because threads are the process's.
 
 #![allow(missing_docs)]
 

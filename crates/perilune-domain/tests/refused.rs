@@ -1,5 +1,6 @@
-//! What grows as programs say asks for memory in a way that can fail: with an allocator that refuses large pieces, shared objects that become large are errors, and what
-//! they have is still there. In a process of its own, because the allocator is.
+//! What grows as programs say asks for memory in a way that can fail: with an allocator that refuses large
+//! pieces, shared objects that become large are errors, and what they have is still there. In a process of
+//! its own, because the allocator is.
 
 #![allow(missing_docs)]
 

@@ -193,7 +193,8 @@ impl Programs {
                 [("PERILUNE_GC_STRESS", "1"), ("PERILUNE_GC_POISON", "1"), ("PERILUNE_GC_VERIFY", "1")];
             let mut stressed = run(&self.perilune, &self.scratch, source, &stress, STRESS_TIME)?;
             if stressed.end.as_ref().is_err_and(|end| end == TIME_LIMIT) {
-                // A large heap, verified some hundred thousand times. Verified now and then, or not at all, it must end.
+                // A large heap, verified some hundred thousand times. Verified now and then, or not at all,
+                // it must end.
                 let seldom = [stress[0], stress[1], ("PERILUNE_GC_VERIFY", "97")];
                 stressed = run(&self.perilune, &self.scratch, source, &seldom, STRESS_TIME)?;
             }

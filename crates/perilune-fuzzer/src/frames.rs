@@ -1,8 +1,11 @@
-//! Frames of `perilune.rpc` and of `perilune.ws`: what was written is read as it was, every beginning of it asks for more, and nothing that comes is a crash.
+//! Frames of `perilune.rpc` and of `perilune.ws`: what was written is read as it was, every beginning of it
+//! asks for more, and nothing that comes is a crash.
 //!
-//! * `rpc`: bytes that a peer has sent after the greeting. Each frame is asked for until its last byte is there; what it says is written again and must say the same.
-//! * `ws`: the first byte says to which end (`s`erver, `c`lient) the rest has come, the second in which pieces. Each frame is the same when it is written again, and the messages are the
-//!   same, and end in the same way, in one piece and in many.
+//! * `rpc`: bytes that a peer has sent after the greeting. Each frame is asked for until its last byte is
+//!   there; what it says is written again and must say the same.
+//! * `ws`: the first byte says to which end (`s`erver, `c`lient) the rest has come, the second in which
+//!   pieces. Each frame is the same when it is written again, and the messages are the same, and end in the
+//!   same way, in one piece and in many.
 
 use crate::guard::Guard;
 use crate::rng::Rng;
@@ -44,7 +47,7 @@ fn some_bytes(rng: &mut Rng) -> Vec<u8> {
     (0..n).map(|_| rng.byte()).collect()
 }
 
-// -- Remote calls ----------------------------------------------------------------------------------------------------------------
+// -- Remote calls -------------------------------------------------------------------------------------------
 
 impl Target for Rpc {
     fn name(&self) -> &'static str {
@@ -124,7 +127,7 @@ fn judge_call(frame: &[u8]) -> Result<bool, String> {
     if same { Ok(true) } else { Err(format!("{frame:?} was written as {again:?}")) }
 }
 
-// -- WebSocket -------------------------------------------------------------------------------------------------------------------
+// -- WebSocket ----------------------------------------------------------------------------------------------
 
 impl Target for Ws {
     fn name(&self) -> &'static str {
@@ -178,7 +181,8 @@ impl Target for Ws {
     }
 }
 
-/// Heads of whole frames, one after the other: each beginning asks for more, and each frame is read as it is written again.
+/// Heads of whole frames, one after the other: each beginning asks for more, and each frame is read as it is
+/// written again.
 fn judge_heads(bytes: &[u8], me: sockets::End) -> Result<(), String> {
     let mut rest = bytes;
     while let Ok(Some(head)) = sockets::head(rest, me) {

@@ -105,8 +105,9 @@ impl Guard {
         result
     }
 
-    /// From now on the code is interrupted when `time` has passed. In a frame of its own, for no collection to see: half a word
-    /// of a time and half of one that lay there before are the address of any object, now and then.
+    /// From now on the code is interrupted when `time` has passed. In a frame of its own, for no collection
+    /// to see: half a word of a time and half of one that lay there before are the address of any object, now
+    /// and then.
     #[inline(never)]
     fn interrupt_after(&self, vm: &Vm, time: Duration) {
         let handle = vm.interrupt_handle();

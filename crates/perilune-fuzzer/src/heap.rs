@@ -33,7 +33,8 @@ fn section(rng: &mut Rng) -> Vec<u8> {
         w.shape(&[1, n as u32 + 1, 3]);
     }
     let nodes = 1 + rng.below(40);
-    // Where labels want texts and where they want nodes any small number may stand: what is too large for either is refused.
+    // Where labels want texts and where they want nodes any small number may stand: what is too large for
+    // either is refused.
     let most = nodes.min(5);
     for n in 0..nodes {
         let kind = NodeKind::from_number(1 + rng.below(11) as u8).unwrap_or(NodeKind::Other);

@@ -2,10 +2,14 @@
 //!
 //! The first byte of an input says what the rest is:
 //!
-//! * `h`: the head of a request, with bytes behind it. What is accepted is taken apart again, line by line, and must have the same parts. Every beginning of an accepted head is
-//!   incomplete, and what is refused once is refused with more bytes behind it too: otherwise it would matter in which packets a request arrives.
-//! * `c`: a body in chunks. In pieces of any size, and with any limit on what is taken at once, the decoder must say what [`whole`] says.
-//! * `u`: an address. What is accepted has a text that is read as the same address, without dots, and whose host is what stands before the path.
+//! * `h`: the head of a request, with bytes behind it. What is accepted is taken apart again, line by line,
+//!   and must have the same parts. Every beginning of an accepted head is incomplete, and what is refused
+//!   once is refused with more bytes behind it too: otherwise it would matter in which packets a request
+//!   arrives.
+//! * `c`: a body in chunks. In pieces of any size, and with any limit on what is taken at once, the decoder
+//!   must say what [`whole`] says.
+//! * `u`: an address. What is accepted has a text that is read as the same address, without dots, and whose
+//!   host is what stands before the path.
 
 use crate::guard::Guard;
 use crate::rng::Rng;
@@ -72,7 +76,7 @@ impl Target for Http {
     }
 }
 
-// -- Heads -----------------------------------------------------------------------------------------------------------------------
+// -- Heads --------------------------------------------------------------------------------------------------
 
 fn head(rng: &mut Rng, out: &mut Vec<u8>) {
     let method = rng.pick(&["GET", "POST", "HEAD", "OPTIONS", "CONNECT", "X-Y", "get"]);
@@ -123,7 +127,8 @@ fn head(rng: &mut Rng, out: &mut Vec<u8>) {
     out.extend_from_slice(rng.pick(&["", "", "body", "GET / HTTP/1.1\r\n\r\n"]).as_bytes());
 }
 
-/// What a head has: method, target, how its body is delimited, whether the connection stays open; and how long it is.
+/// What a head has: method, target, how its body is delimited, whether the connection stays open; and how
+/// long it is.
 type Parts = (String, String, Framing, bool, usize);
 
 /// The parts of an accepted head, found again without `httparse`.
@@ -201,7 +206,7 @@ fn judge_head(bytes: &[u8]) -> Result<End, String> {
     Ok(if matches!(outcome, Ok(Some(_))) { End::Accepted } else { End::Refused })
 }
 
-// -- Chunks ----------------------------------------------------------------------------------------------------------------------
+// -- Chunks -------------------------------------------------------------------------------------------------
 
 fn chunks(rng: &mut Rng, out: &mut Vec<u8>) {
     for _ in 0..rng.below(5) {
@@ -295,7 +300,8 @@ fn trailers(bytes: &[u8]) -> Result<Option<usize>, ()> {
     }
 }
 
-/// What the decoder makes of the bytes, which come `size` at a time, of which it takes `most` bytes of data at once.
+/// What the decoder makes of the bytes, which come `size` at a time, of which it takes `most` bytes of data
+/// at once.
 fn in_pieces(bytes: &[u8], size: usize, most: usize) -> Result<Option<(Vec<u8>, usize)>, ()> {
     let (mut packed, mut data) = (Decoder::default().pack(), Vec::new());
     let (mut start, mut there) = (0, 0);
@@ -321,7 +327,8 @@ fn judge_chunks(bytes: &[u8]) -> Result<End, String> {
     let want = whole(bytes);
     for (size, most) in [(bytes.len().max(1), usize::MAX), (1, usize::MAX), (3, 5), (7, 1)] {
         let got = in_pieces(bytes, size, most);
-        // A line of the trailers may be known to be wrong before it is complete. Then it has to be wrong when it is.
+        // A line of the trailers may be known to be wrong before it is complete. Then it has to be wrong when
+        // it is.
         let is_early = want == Ok(None) && got.is_err() && whole(&[bytes, b"\r\n\r\n"].concat()).is_err();
         if got != want && !is_early {
             return Err(format!("{size} bytes at a time, {most} at once: {got:?}, all at once {want:?}"));
@@ -330,7 +337,7 @@ fn judge_chunks(bytes: &[u8]) -> Result<End, String> {
     Ok(if matches!(want, Ok(Some(_))) { End::Accepted } else { End::Refused })
 }
 
-// -- Addresses -------------------------------------------------------------------------------------------------------------------
+// -- Addresses ----------------------------------------------------------------------------------------------
 
 fn address(rng: &mut Rng, out: &mut Vec<u8>) {
     let scheme = rng.pick(&["http://", "https://", "HTTP://", "", "//", "ftp://"]);

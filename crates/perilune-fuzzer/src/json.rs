@@ -1,7 +1,8 @@
 //! `perilune.json` against `serde_json`: what is accepted, what it is read as, and what is written of it.
 //!
-//! An input is a text. Both must accept or refuse it, and agree on each value in it. What we then write must be read by the other as the same value, and the
-//! text in pieces must give what it gives in one. Two differences are known: nesting is limited to other depths, and we pass over a byte order mark.
+//! An input is a text. Both must accept or refuse it, and agree on each value in it. What we then write must
+//! be read by the other as the same value, and the text in pieces must give what it gives in one. Two
+//! differences are known: nesting is limited to other depths, and we pass over a byte order mark.
 
 use crate::guard::Guard;
 use crate::rng::Rng;

@@ -9,8 +9,8 @@ pub fn overflow() -> u8 {
     unsafe { *black_box(bytes.as_ptr()).add(black_box(16)) }
 }
 
-/// Reads behind the end of an array on the native stack of a coroutine that yields within a native: whether the
-/// sanitizer knows which stack is in use.
+/// Reads behind the end of an array on the native stack of a coroutine that yields within a native: whether
+/// the sanitizer knows which stack is in use.
 pub fn overflow_on_native_stack() -> u8 {
     use perilune_vm::{LoadMode, LuaResult, Native, Value, Vm};
     static WRONG: Native = Native::leaf("wrong", wrong);

@@ -34,8 +34,8 @@ pub fn state(options: HeapOptions) -> Box<Vm> {
     vm
 }
 
-/// What makes machine code, as `PERILUNE_SPESH` says for the command too; nothing does if it is not set, so that a case
-/// runs the same way each time.
+/// What makes machine code, as `PERILUNE_SPESH` says for the command too; nothing does if it is not set, so
+/// that a case runs the same way each time.
 fn specializer() -> Option<Arc<dyn Specializer>> {
     static CHOSEN: OnceLock<Option<Arc<dyn Specializer>>> = OnceLock::new();
     let choose = || {
@@ -83,9 +83,9 @@ fn forget_calls() {
 
 /// Collects everything; finalisers that do not end are interrupted.
 ///
-/// The stack below the caller is forgotten before anything has a frame there: a frame keeps what lay in its place until
-/// it writes over it, and not all of a frame is written. So a caller is sure of a collection only of what its own frame
-/// has never seen: [`call`] and [`still_works`] have one of their own.
+/// The stack below the caller is forgotten before anything has a frame there: a frame keeps what lay in its
+/// place until it writes over it, and not all of a frame is written. So a caller is sure of a collection only
+/// of what its own frame has never seen: [`call`] and [`still_works`] have one of their own.
 #[inline(always)]
 pub fn collect(guard: &Guard, vm: &mut Vm) {
     forget_calls();

@@ -1,4 +1,5 @@
-//! What is Linux: all that this crate asks of the system beyond the language's library. A test (`perilune-test/tests/sys.rs`) finds calls that stand elsewhere.
+//! What is Linux: all that this crate asks of the system beyond the language's library. A test
+//! (`perilune-test/tests/sys.rs`) finds calls that stand elsewhere.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -15,7 +16,8 @@ pub(crate) fn processor_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Has the process that is to be started end with this one, use no more processor time than this, no more address space, and leave no memory image.
+/// Has the process that is to be started end with this one, use no more processor time than this, no more
+/// address space, and leave no memory image.
 pub(crate) fn limit(command: &mut Command, time: Duration, address_space: Option<u64>) {
     // SAFETY: `prctl` and `setrlimit` may be called between fork and exec.
     unsafe {

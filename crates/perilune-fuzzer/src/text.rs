@@ -1,8 +1,9 @@
 //! `perilune.text`: what a decoder gives must not depend on how its input was cut.
 //!
-//! An input begins with three bytes that choose encoding, separators and what becomes of bad bytes; the rest is the text. It is decoded in one piece and in many of changing sizes: pieces,
-//! or those before an error and the error, must be the same. Without bad bytes the pieces with their separators make up the decoded text again; as UTF-8 it is
-//! what Rust's standard library makes of the input.
+//! An input begins with three bytes that choose encoding, separators and what becomes of bad bytes; the rest
+//! is the text. It is decoded in one piece and in many of changing sizes: pieces, or those before an error
+//! and the error, must be the same. Without bad bytes the pieces with their separators make up the decoded
+//! text again; as UTF-8 it is what Rust's standard library makes of the input.
 
 use crate::guard::Guard;
 use crate::rng::Rng;

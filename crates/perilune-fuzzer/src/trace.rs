@@ -1,7 +1,8 @@
 //! Recordings that are damaged, and such that are whole but tell what cannot have happened.
 //!
-//! A trace may lack any of its events: rings go round, tools attach late, programs are killed. So readers must cope with ends without beginnings, names without
-//! definitions, fibers that run twice, times that jump. Inputs are recordings of events at random from the dictionary, with arguments from small pools so that
+//! A trace may lack any of its events: rings go round, tools attach late, programs are killed. So readers
+//! must cope with ends without beginnings, names without definitions, fibers that run twice, times that jump.
+//! Inputs are recordings of events at random from the dictionary, with arguments from small pools so that
 //! they meet; some have bytes changed afterwards. What can be read is given to everything that reads traces.
 
 use crate::guard::Guard;

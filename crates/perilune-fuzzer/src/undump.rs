@@ -6,9 +6,9 @@
 //! A state serves many cases; it is thrown away when memory ran out or time was up.
 //!
 //! There are four states, and the input decides in which it runs: two plain ones, one that collects at every
-//! safepoint, so also within each loop, and one that compares every instruction with what its operands declare and
-//! overwrites registers that hold nothing. After each case in one of the last two the whole heap is verified: a value
-//! that was made up, in a register or in an object, does not hide.
+//! safepoint, so also within each loop, and one that compares every instruction with what its operands
+//! declare and overwrites registers that hold nothing. After each case in one of the last two the whole heap
+//! is verified: a value that was made up, in a register or in an object, does not hide.
 
 use crate::guard::Guard;
 use crate::rng::Rng;

@@ -1,35 +1,43 @@
 //! The account of the whole program: what all heaps hold, and what lies outside of them; and its limit.
 //!
-//! A heap has a limit of its own, and knows to the byte what it holds. Of a program with many heaps, islands, shared arrays and messages on
-//! their way somebody has to keep the sum. It is kept in a few words that all threads add to, in portions:
+//! A heap has a limit of its own, and knows to the byte what it holds. Of a program with many heaps, islands,
+//! shared arrays and messages on their way somebody has to keep the sum. It is kept in a few words that all
+//! threads add to, in portions:
 //!
-//! * A heap reports when it has handed out [`PORTION`] bytes since its last report, and after each collection.
+//! * A heap reports when it has handed out [`PORTION`] bytes since its last report, and after each
+//!   collection.
 //! * An island's pages and an array are added when they are taken, and subtracted when they are given back.
-//! * Messages are many and small: each thread gathers what they add and free, and passes a portion on ([`charge_messages`]).
+//! * Messages are many and small: each thread gathers what they add and free, and passes a portion on
+//!   ([`charge_messages`]).
 //!
-//! So the sum is exact to a portion for each heap and thread, and nobody waits for anybody. It is kept whether there is a limit or not, which
-//! cannot be measured.
+//! So the sum is exact to a portion for each heap and thread, and nobody waits for anybody. It is kept
+//! whether there is a limit or not, which cannot be measured.
 //!
 //! # The limit
-//! What can be refused at once is refused at once: an island, an array, a message, an object of more than 8 KiB. Small objects cannot be refused. A
-//! heap that reports more than there is room for has a collection due, and a complete one if that was not enough; what the program holds then
-//! is what it cannot do without, and the domain gets its error. Nothing is ever aborted.
+//! What can be refused at once is refused at once: an island, an array, a message, an object of more than 8
+//! KiB. Small objects cannot be refused. A heap that reports more than there is room for has a collection
+//! due, and a complete one if that was not enough; what the program holds then is what it cannot do without,
+//! and the domain gets its error. Nothing is ever aborted.
 //!
-//! **Whom it meets.** If one of many domains fills the memory, another one that asks for a little at that moment is not at fault. So of
-//! the last [`RESERVE`]th part of the limit a heap may take the more, the less it holds of the whole, and nothing if it holds such a part itself: those
-//! who hold much are refused first. That goes for what is large, too, and there the request counts as held: a table that doubles, granted up to the
-//! limit, would have its neighbours refused until its own domain comes to a safepoint. Whose islands, arrays and messages are is not known, since many
-//! domains may use the same. So what is large there leaves half of that part alone, and what is small a quarter ([`program_has_room`]): who has filled
-//! the memory with arrays can still be sent a message.
+//! **Whom it meets.** If one of many domains fills the memory, another one that asks for a little at that
+//! moment is not at fault. So of the last [`RESERVE`]th part of the limit a heap may take the more, the less
+//! it holds of the whole, and nothing if it holds such a part itself: those who hold much are refused first.
+//! That goes for what is large, too, and there the request counts as held: a table that doubles, granted up
+//! to the limit, would have its neighbours refused until its own domain comes to a safepoint. Whose islands,
+//! arrays and messages are is not known, since many domains may use the same. So what is large there leaves
+//! half of that part alone, and what is small a quarter ([`program_has_room`]): who has filled the memory
+//! with arrays can still be sent a message.
 //!
-//! **Before that.** What other heaps could free is not known to the one that is refused, and it cannot make them collect. So majors come earlier the
-//! less room there is (`pace.rs` takes it for a limit of the heap's own), and in the last [`PRESSURE`]th part each heap makes a complete one that
-//! has grown notably since its last, or whose domain has given notably much to others: channels and maps that it has dropped are freed by
-//! its collections only. After an error, too, a complete one comes next, so that whoever tries again finds what there is.
+//! **Before that.** What other heaps could free is not known to the one that is refused, and it cannot make
+//! them collect. So majors come earlier the less room there is (`pace.rs` takes it for a limit of the heap's
+//! own), and in the last [`PRESSURE`]th part each heap makes a complete one that has grown notably since its
+//! last, or whose domain has given notably much to others: channels and maps that it has dropped are freed by
+//! its collections only. After an error, too, a complete one comes next, so that whoever tries again finds
+//! what there is.
 //!
-//! *Rejected.* The sum of mapped chunks: a domain of a few KiB has a chunk of 2 MiB mapped, most of it never touched. To stop all domains and
-//! collect everything: no domain ever stops another one. One counter for each message: two threads that send to each other would take turns on its
-//! cache line.
+//! *Rejected.* The sum of mapped chunks: a domain of a few KiB has a chunk of 2 MiB mapped, most of it never
+//! touched. To stop all domains and collect everything: no domain ever stops another one. One counter for
+//! each message: two threads that send to each other would take turns on its cache line.
 
 use crate::heap::LARGEST_SMALL;
 use std::cell::Cell;
@@ -89,7 +97,8 @@ pub fn set_program_limit(bytes: Option<usize>) -> Option<usize> {
 /// Least limit of a program, in bytes: it has libraries, and other domains may come.
 pub const LEAST_PROGRAM_LIMIT: usize = 4 << 20;
 
-/// Limits the program as `PERILUNE_MEMORY` says, if it is set and not empty: a number of bytes, or of `K`, `M` or `G` (2^10, 2^20, 2^30 bytes).
+/// Limits the program as `PERILUNE_MEMORY` says, if it is set and not empty: a number of bytes, or of `K`,
+/// `M` or `G` (2^10, 2^20, 2^30 bytes).
 ///
 /// # Errors
 /// A text for people, if it is no such number or less than [`LEAST_PROGRAM_LIMIT`].
@@ -122,8 +131,8 @@ pub fn program_limit() -> Option<usize> {
     (limit != usize::MAX).then_some(limit)
 }
 
-/// Whether the program may hold `more` bytes more outside of its heaps. Of what is kept for heaps that hold little, half is not for what is large there, a quarter
-/// not for what is small.
+/// Whether the program may hold `more` bytes more outside of its heaps. Of what is kept for heaps that hold
+/// little, half is not for what is large there, a quarter not for what is small.
 #[inline]
 pub fn program_has_room(more: usize) -> bool {
     let limit = LIMIT.load(Relaxed);
@@ -198,7 +207,8 @@ pub(crate) struct Reported {
     pub wanted: bool,
     /// Part of the heap's external memory that is in the sum by itself: islands, arrays.
     pub elsewhere: usize,
-    /// Bytes held when a limit was exceeded and the program was told so, or fewer since; the largest number if it is not exceeded.
+    /// Bytes held when a limit was exceeded and the program was told so, or fewer since; the largest number
+    /// if it is not exceeded.
     pub refused_at: usize,
     /// The limit is not for this heap.
     pub exempt: bool,
@@ -247,8 +257,8 @@ impl Reported {
         self.given = 0;
     }
 
-    /// Whether memory is so short that this heap should collect completely, since it and what its domain has given away have grown. It holds so many
-    /// bytes now, with what is counted elsewhere.
+    /// Whether memory is so short that this heap should collect completely, since it and what its domain has
+    /// given away have grown. It holds so many bytes now, with what is counted elsewhere.
     pub fn is_pressed(&self, held: usize) -> bool {
         let Some(room) = self.room() else { return false };
         let limit = LIMIT.load(Relaxed);

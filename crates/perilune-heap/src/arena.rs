@@ -1,41 +1,44 @@
-//! Scopes: everything that is allocated between two moments is freed at the second one, unless something outside refers to it.
+//! Scopes: everything that is allocated between two moments is freed at the second one, unless something
+//! outside refers to it.
 //!
-//! A scope is a nursery of its own whose collection waits for the scope's end. While it is open, objects come from blocks
-//! that were free when they were taken, and the current epoch is one above the one outside, so that the barrier logs every
-//! older object that is stored into, whether it is young or old. At the end a minor marking runs that stops at all objects
-//! from outside ([`Heap::is_outside`]); what it reaches survives, and everything else in the scope's blocks goes
-//! without having been looked at.
+//! A scope is a nursery of its own whose collection waits for the scope's end. While it is open, objects come
+//! from blocks that were free when they were taken, and the current epoch is one above the one outside, so
+//! that the barrier logs every older object that is stored into, whether it is young or old. At the end a
+//! minor marking runs that stops at all objects from outside ([`Heap::is_outside`]); what it reaches
+//! survives, and everything else in the scope's blocks goes without having been looked at.
 //!
 //! # Terms
 //!
-//! The *depth* of a block or of a large object is the number of scopes that were open when it was taken: 0 for what lies
-//! outside all of them. Objects of the innermost scope are exactly those of depth [`Scopes::depth`]. A scope's *outside* is all
-//! that has a smaller depth, and all that is old.
+//! The *depth* of a block or of a large object is the number of scopes that were open when it was taken: 0
+//! for what lies outside all of them. Objects of the innermost scope are exactly those of depth
+//! [`Scopes::depth`]. A scope's *outside* is all that has a smaller depth, and all that is old.
 //!
 //! # The end of a scope
 //!
-//! Roots are the client's, the objects logged since the scope began, and the cards of large buffers. Survivors are *not* old:
-//! they may refer to young objects outside whose marking nobody asked for. They lose their marks, take the epoch
-//! outside, and their blocks and large objects join the scope around (depth less one). Nothing is allocated into the holes of
-//! those blocks before the next minor collection, so whole blocks are charged to the budget.
+//! Roots are the client's, the objects logged since the scope began, and the cards of large buffers.
+//! Survivors are *not* old: they may refer to young objects outside whose marking nobody asked for. They lose
+//! their marks, take the epoch outside, and their blocks and large objects join the scope around (depth less
+//! one). Nothing is allocated into the holes of those blocks before the next minor collection, so whole
+//! blocks are charged to the budget.
 //!
-//! The log goes to the scope around as well: an object that was stored into is logged there too, stamped with the epoch
-//! there; except those that are newborn there, which need no log.
-//! (Else, `arena(function() local o = {}; arena(function() outer.x = o end) end)` would free `o`.) After that no
+//! The log goes to the scope around as well: an object that was stored into is logged there too, stamped with
+//! the epoch there; except those that are newborn there, which need no log. (Else,
+//! `arena(function() local o = {}; arena(function() outer.x = o end) end)` would free `o`.) After that no
 //! stamp of the scope's epoch is left anywhere, so the next scope may use the same number.
 //!
 //! # Dissolving
 //!
-//! A collection makes everything that survives old, in whatever scope it was; so it closes all scopes, and their ends do
-//! nothing any more. Whatever is not the plain nesting of beginnings and ends (a scope that is left by a switch to another
-//! coroutine, ends in the wrong order) *spoils* the open scopes: their ends do nothing either, and a collection is due, which closes
-//! them. A scope may allocate up to [`MOST`] bytes, or the heap's limit; then an ordinary collection comes as well.
+//! A collection makes everything that survives old, in whatever scope it was; so it closes all scopes, and
+//! their ends do nothing any more. Whatever is not the plain nesting of beginnings and ends (a scope that is
+//! left by a switch to another coroutine, ends in the wrong order) *spoils* the open scopes: their ends do
+//! nothing either, and a collection is due, which closes them. A scope may allocate up to [`MOST`] bytes, or
+//! the heap's limit; then an ordinary collection comes as well.
 //!
 //! # Rejected
 //!
-//! A minor collection at the beginning and one at the end, and no depths: an inner scope's end would make everything in the outer
-//! ones old. Holding back survivors' blocks for the scope around to fill their holes: a minor collection finds
-//! them soon enough.
+//! A minor collection at the beginning and one at the end, and no depths: an inner scope's end would make
+//! everything in the outer ones old. Holding back survivors' blocks for the scope around to fill their holes:
+//! a minor collection finds them soon enough.
 
 use crate::blocks::BlockSpace;
 use crate::heap::{Heap, LAST_EPOCH, Targets};
@@ -51,7 +54,8 @@ const MOST: usize = 1 << 30;
 const DEEPEST: usize = 250;
 /// The end of a scope that freed so many bytes looks for memory to give back.
 const WORTH_A_TRIM: usize = 8 << 20;
-/// What an entry of the log is charged with: a program that opens and closes scopes without allocating must not grow the log for ever.
+/// What an entry of the log is charged with: a program that opens and closes scopes without allocating must
+/// not grow the log for ever.
 const PER_ENTRY: usize = 64;
 
 /// What a scope has to put back when it ends.
@@ -102,8 +106,8 @@ impl Scopes {
 }
 
 impl Heap {
-    /// Opens a scope for `owner` (a number of the client's choice, see [`Heap::scope_owner`]). The result names it for [`Heap::close_scope`]; 0: there
-    /// is none, and nothing to be closed. Only at safepoints.
+    /// Opens a scope for `owner` (a number of the client's choice, see [`Heap::scope_owner`]). The result
+    /// names it for [`Heap::close_scope`]; 0: there is none, and nothing to be closed. Only at safepoints.
     pub fn open_scope(&mut self, owner: usize) -> u32 {
         if self.scopes.spoilt || self.scopes.open.len() >= DEEPEST || self.epoch() + 1 >= LAST_EPOCH {
             return 0;
@@ -154,8 +158,8 @@ impl Heap {
         self.scopes.open.last().map(|s| s.owner)
     }
 
-    /// Something that scopes do not bear has happened: the open ones will not be ended, and a collection is due, which closes
-    /// them.
+    /// Something that scopes do not bear has happened: the open ones will not be ended, and a collection is
+    /// due, which closes them.
     #[cold]
     pub fn spoil_scopes(&mut self) {
         if !self.scopes.open.is_empty() {
@@ -166,8 +170,8 @@ impl Heap {
         }
     }
 
-    /// Closes a scope if nothing was allocated in it, or if there is nothing to be done any more. False: it must be
-    /// closed with [`Heap::close_scope`].
+    /// Closes a scope if nothing was allocated in it, or if there is nothing to be done any more. False: it
+    /// must be closed with [`Heap::close_scope`].
     #[inline]
     pub fn close_idle_scope(&mut self, serial: u32) -> bool {
         if serial == 0 {
@@ -193,8 +197,8 @@ impl Heap {
         }
     }
 
-    /// Ends the innermost scope, which is `serial`: what it allocated is freed unless it can be reached. Only at safepoints. Returns how
-    /// many bytes were freed.
+    /// Ends the innermost scope, which is `serial`: what it allocated is freed unless it can be reached. Only
+    /// at safepoints. Returns how many bytes were freed.
     pub fn close_scope<C: Client>(&mut self, client: &mut C, serial: u32) -> usize {
         if self.close_idle_scope(serial) {
             return 0;
@@ -258,7 +262,8 @@ impl Heap {
         freed
     }
 
-    /// Removes the innermost scope: log, epoch, allocation targets and budget are those outside again. `charge`: bytes that must count.
+    /// Removes the innermost scope: log, epoch, allocation targets and budget are those outside again.
+    /// `charge`: bytes that must count.
     fn put_back(&mut self, charge: usize) {
         let Some(scope) = self.scopes.open.pop() else { return };
         let around = self.scopes.depth();
@@ -281,7 +286,8 @@ impl Heap {
         self.spend(charge);
     }
 
-    /// For a minor collection: closes all scopes. Their logs join the current one; entries that are young need none.
+    /// For a minor collection: closes all scopes. Their logs join the current one; entries that are young
+    /// need none.
     pub(crate) fn dissolve_scopes(&mut self) {
         self.scopes.spoilt = false;
         if self.scopes.open.is_empty() {

@@ -3,21 +3,23 @@
 //! Every usable block is in exactly one of these places:
 //!
 //! * `chunk.free`: free, cold. All its metadata is zero.
-//! * `warm`: free, emptied by a recent minor collection, probably still in a cache; taken last-in first-out, so that a
-//!   program whose objects die young runs in the same few blocks.
+//! * `warm`: free, emptied by a recent minor collection, probably still in a cache; taken last-in first-out,
+//!   so that a program whose objects die young runs in the same few blocks.
 //! * `holey`: swept, partly occupied, with enough free lines to be worth a visit.
 //! * `touched`: allocated into since the last collection; one or two of them are the current targets.
 //! * `chunk.unswept`: survived the last major marking, start bits not yet reconciled with marks.
 //! * in no list: swept and as good as full; it comes back after the next major.
 //!
-//! Blocks are taken in the order warm, holey, unswept (sweeping them on the way), cold, idle chunk, new chunk. Whole free
-//! blocks come first although Immix would fill holes first: minor collections return mostly empty blocks, and as the
-//! order never maps a chunk while a hole is left, fragmentation stays bounded by the last major's.
+//! Blocks are taken in the order warm, holey, unswept (sweeping them on the way), cold, idle chunk, new
+//! chunk. Whole free blocks come first although Immix would fill holes first: minor collections return mostly
+//! empty blocks, and as the order never maps a chunk while a hole is left, fragmentation stays bounded by the
+//! last major's.
 //!
-//! Cold blocks are taken from the fullest chunk (`avail` is sorted when a sweep ends), so that sparse chunks drain and
-//! become *idle*. Idle chunks are given to the system when they have rested: `MADV_FREE` after a second, unmapped after
-//! ten. Chunks that stay half empty for ten seconds have the pages of their free blocks returned, which splits the huge
-//! page: rejected as a general policy, accepted for the valley after a spike.
+//! Cold blocks are taken from the fullest chunk (`avail` is sorted when a sweep ends), so that sparse chunks
+//! drain and become *idle*. Idle chunks are given to the system when they have rested: `MADV_FREE` after a
+//! second, unmapped after ten. Chunks that stay half empty for ten seconds have the pages of their free
+//! blocks returned, which splits the huge page: rejected as a general policy, accepted for the valley after a
+//! spike.
 
 use crate::layout::*;
 use crate::sys::memory;
@@ -35,7 +37,8 @@ const MOST_WARM: usize = 256;
 /// What free memory is filled with when poisoning is on.
 pub const POISON: u8 = 0xA5;
 
-/// An empty chunk, waiting. It is in no other list and not in the chunk table, since the system may take its header.
+/// An empty chunk, waiting. It is in no other list and not in the chunk table, since the system may take its
+/// header.
 struct Idle {
     chunk: ChunkRef,
     huge_pages: bool,
@@ -98,7 +101,8 @@ impl BlockSpace {
         }
     }
 
-    /// A block with at least one free line; `None` only if the system refuses memory and the reserve is used up.
+    /// A block with at least one free line; `None` only if the system refuses memory and the reserve is used
+    /// up.
     pub fn acquire(&mut self, table: &mut ChunkTable, side: Side, now: impl Fn() -> u64) -> Option<BlockRef> {
         let block = if let Some(b) = self.warm.pop() {
             b
@@ -147,8 +151,8 @@ impl BlockSpace {
         }
     }
 
-    /// Blocks that the end of a scope has emptied are free again: warm, so many as a cache may hold, the one that was filled first is taken
-    /// first; the rest cold, so that chunks become idle.
+    /// Blocks that the end of a scope has emptied are free again: warm, so many as a cache may hold, the one
+    /// that was filled first is taken first; the rest cold, so that chunks become idle.
     pub fn take_scope_freed(&mut self, table: &mut ChunkTable, now: impl Fn() -> u64) {
         let warm = MOST_WARM.saturating_sub(self.warm.len()).min(self.scope_freed.len());
         let cold = self.scope_freed.len() - warm;
@@ -399,8 +403,8 @@ impl BlockSpace {
         self.avail.sort_by_cached_key(|c| core::cmp::Reverse(c.head().free.get().count_ones()));
     }
 
-    /// Gives rested memory back, about `left` bytes at most, from which it takes off what it has given. `now` is on the clock of the
-    /// `now` given to [`BlockSpace::acquire`].
+    /// Gives rested memory back, about `left` bytes at most, from which it takes off what it has given. `now`
+    /// is on the clock of the `now` given to [`BlockSpace::acquire`].
     pub fn trim(&mut self, now: u64, left: &mut usize) {
         self.idle.retain_mut(|idle| {
             let age = now.saturating_sub(idle.since);

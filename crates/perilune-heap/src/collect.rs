@@ -1,24 +1,27 @@
 //! Collections: minor, major in slices, sweeping in portions; and the order in which a step does them.
 //!
-//! **Minor.** Roots and logged objects are traced into the current bitmap; what is marked then is old. Blocks touched since
-//! the last collection are swept, young large objects freed or aged. The log is handed on to a major in progress, the
-//! epoch advances: from here on, the first store into any object is logged again.
+//! **Minor.** Roots and logged objects are traced into the current bitmap; what is marked then is old. Blocks
+//! touched since the last collection are swept, young large objects freed or aged. The log is handed on to a
+//! major in progress, the epoch advances: from here on, the first store into any object is logged again.
 //!
-//! **Major.** Begins right after a minor collection, when nothing is young. Roots are marked in the other bitmap; slices
-//! trace. Each logged object that was already marked is *regreyed*: its mark is taken back, and it is marked afresh when
-//! the stack is empty (so it waits once, however often it is logged). When the stack is empty the roots are scanned again,
-//! because stacks have no barrier; if that leads to more than the slice can do, marking goes on and the roots are
-//! scanned yet again later, at most [`MOST_RESCANS`] times, after which the rest is done in one go. Then ephemerons to
-//! the fixpoint, the client's `finish`, and the two bitmaps change places.
+//! **Major.** Begins right after a minor collection, when nothing is young. Roots are marked in the other
+//! bitmap; slices trace. Each logged object that was already marked is *regreyed*: its mark is taken back,
+//! and it is marked afresh when the stack is empty (so it waits once, however often it is logged). When the
+//! stack is empty the roots are scanned again, because stacks have no barrier; if that leads to more than the
+//! slice can do, marking goes on and the roots are scanned yet again later, at most [`MOST_RESCANS`] times,
+//! after which the rest is done in one go. Then ephemerons to the fixpoint, the client's `finish`, and the
+//! two bitmaps change places.
 //!
-//! Why this is right: an object reachable at the end but unmarked would be referred to by a marked object (whose store
-//! was logged after it was traced, hence regreyed), by a root (scanned last), or by an unmarked one (induction).
-//! Newborns are no concern: slices run only after a minor collection, so a survivor is old and simply white. It follows
-//! that whatever is marked for the major is also marked in the current bitmap, and a minor collection never frees
-//! anything that the major's stack or bits refer to. (Rejected: slices at any time. They would meet newborns, and every
-//! edge would cost a look at a second bitmap, or every minor a walk over the major's stack.)
+//! Why this is right: an object reachable at the end but unmarked would be referred to by a marked object
+//! (whose store was logged after it was traced, hence regreyed), by a root (scanned last), or by an unmarked
+//! one (induction). Newborns are no concern: slices run only after a minor collection, so a survivor is old
+//! and simply white. It follows that whatever is marked for the major is also marked in the current bitmap,
+//! and a minor collection never frees anything that the major's stack or bits refer to. (Rejected: slices at
+//! any time. They would meet newborns, and every edge would cost a look at a second bitmap, or every minor a
+//! walk over the major's stack.)
 //!
-//! **Sweep.** Lazily by the allocator, and in portions of steps without a slice; complete before the next major starts.
+//! **Sweep.** Lazily by the allocator, and in portions of steps without a slice; complete before the next
+//! major starts.
 
 use crate::heap::{Heap, LAST_EPOCH};
 use crate::large::take_card;
@@ -43,7 +46,8 @@ const SWEEP_PORTION: usize = 32;
 const TRIM_PORTION: usize = 8 << 20;
 /// Nanoseconds between two looks for memory to give back.
 const TRIM_INTERVAL: u64 = 100_000_000;
-/// Nanoseconds by which a step may take longer than its processor time without having waited for a processor: clocks are read one after the other.
+/// Nanoseconds by which a step may take longer than its processor time without having waited for a processor:
+/// clocks are read one after the other.
 const CLOCK_SLACK: u64 = 4_000;
 
 /// What a step did.
@@ -56,8 +60,8 @@ enum Did {
 }
 
 impl Heap {
-    /// Does what is due: a minor collection, then a slice of the major in progress (or the start of one), or some
-    /// sweeping. Only at safepoints, when every object is initialised.
+    /// Does what is due: a minor collection, then a slice of the major in progress (or the start of one), or
+    /// some sweeping. Only at safepoints, when every object is initialised.
     pub fn step<C: Client>(&mut self, client: &mut C) {
         self.step_with(client, None);
     }
@@ -73,9 +77,9 @@ impl Heap {
         self.pace.threshold = 0;
     }
 
-    /// A step on the program's wish (`collectgarbage("step")`): like [`Heap::step`], but a major is started if none is in
-    /// progress, and the slice marks about as many bytes as `bytes` allocated and the step size call for. True if a cycle was
-    /// completed.
+    /// A step on the program's wish (`collectgarbage("step")`): like [`Heap::step`], but a major is started
+    /// if none is in progress, and the slice marks about as many bytes as `bytes` allocated and the step size
+    /// call for. True if a cycle was completed.
     pub fn step_cycle<C: Client>(&mut self, client: &mut C, bytes: usize) -> bool {
         let before = self.stats.majors;
         self.force_major();
@@ -86,13 +90,14 @@ impl Heap {
         self.stats.majors != before
     }
 
-    /// How many majors have to be completed until everything has gone that is unreachable now: a major in progress may have marked it.
+    /// How many majors have to be completed until everything has gone that is unreachable now: a major in
+    /// progress may have marked it.
     pub fn majors_to_come(&self) -> u64 {
         self.stats.majors + 1 + self.major.active as u64
     }
 
-    /// As [`Heap::step`], on the way to so many completed majors, [`Heap::majors_to_come`] when that began: one is started if it takes more.
-    /// True if they are completed, and everything is swept.
+    /// As [`Heap::step`], on the way to so many completed majors, [`Heap::majors_to_come`] when that began:
+    /// one is started if it takes more. True if they are completed, and everything is swept.
     pub fn step_towards<C: Client>(&mut self, client: &mut C, majors: u64) -> bool {
         if self.stats.majors < majors {
             self.force_major();
@@ -142,7 +147,8 @@ impl Heap {
         self.conclude(client, began, Did::Minor);
     }
 
-    /// Reclaims everything that is unreachable now: completes a major in progress, then runs a whole one and its sweep.
+    /// Reclaims everything that is unreachable now: completes a major in progress, then runs a whole one and
+    /// its sweep.
     pub fn collect_full<C: Client>(&mut self, client: &mut C) {
         let began = Instant::now();
         self.report_step(StepCause::Full);
@@ -205,7 +211,8 @@ impl Heap {
         }
     }
 
-    /// Gives memory back that has rested for a while. Steps do this by themselves; an idle program may call it.
+    /// Gives memory back that has rested for a while. Steps do this by themselves; an idle program may call
+    /// it.
     pub fn trim(&mut self) {
         self.trim_at(self.now(), usize::MAX);
     }
@@ -398,7 +405,8 @@ impl Heap {
         m.close();
     }
 
-    /// Marks until the budget is spent or, if the end is reached, completes the major. Runs right after a minor collection.
+    /// Marks until the budget is spent or, if the end is reached, completes the major. Runs right after a
+    /// minor collection.
     fn slice<C: Client>(&mut self, client: &mut C, budget: Budget) {
         let began = Instant::now();
         emit(event::SliceBegin {});
@@ -406,7 +414,8 @@ impl Heap {
         let regrey = core::mem::take(&mut self.major.regrey);
         let last_chance = self.major.rescans >= MOST_RESCANS;
         let mut m = Marker::open(self, Cycle::Major);
-        // These are as many as the program has stored into lately; unlike the regreyed, they are dealt with at once.
+        // These are as many as the program has stored into lately; unlike the regreyed, they are dealt with
+        // at once.
         let ranges = core::mem::take(&mut m.heap.major.ranges);
         // SAFETY: the owners are marked, so alive.
         unsafe { m.trace_logged(client, &[], &ranges) };

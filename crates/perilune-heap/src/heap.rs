@@ -1,13 +1,15 @@
-//! The heap as the program sees it: allocation. The write barrier is in `heap/barrier.rs`, limits are in `heap/limits.rs`.
+//! The heap as the program sees it: allocation. The write barrier is in `heap/barrier.rs`, limits are in
+//! `heap/limits.rs`.
 //!
-//! Allocation bumps a cursor through a *span* of free lines and sets the object's start bit. When the span is used up, the
-//! slow path takes the next run of free lines of the block, or the next block. A *medium* object (over one line) that does
-//! not fit into a hole goes to a second target, the *overflow* span in a block that was free, so that it neither
-//! wastes the hole nor searches. When no block is free, holes are skipped instead: mapping a chunk for each medium object that
-//! meets a short hole would let a fragmented heap grow without bound.
+//! Allocation bumps a cursor through a *span* of free lines and sets the object's start bit. When the span is
+//! used up, the slow path takes the next run of free lines of the block, or the next block. A *medium* object
+//! (over one line) that does not fit into a hole goes to a second target, the *overflow* span in a block that
+//! was free, so that it neither wastes the hole nor searches. When no block is free, holes are skipped
+//! instead: mapping a chunk for each medium object that meets a short hole would let a fragmented heap grow
+//! without bound.
 //!
-//! The *budget* counts down by what is handed out (spans, large objects, external memory). When it is used up, `due` is
-//! set; the next safepoint calls [`Heap::step`].
+//! The *budget* counts down by what is handed out (spans, large objects, external memory). When it is used
+//! up, `due` is set; the next safepoint calls [`Heap::step`].
 
 mod barrier;
 mod limits;
@@ -27,7 +29,8 @@ use std::time::Instant;
 pub(crate) const LARGEST_SMALL: usize = 8 << 10;
 /// A hole with fewer bytes left is given up when an object does not fit.
 const WORTH_KEEPING: usize = 1 << 10;
-/// When the current epoch reaches this, all headers are stamped anew. The epochs of what is watched or frozen, islands among it, are above it and never current.
+/// When the current epoch reaches this, all headers are stamped anew. The epochs of what is watched or
+/// frozen, islands among it, are above it and never current.
 pub(crate) const LAST_EPOCH: u32 = crate::WATCHED - 16;
 
 /// A run of free lines being filled.
@@ -120,7 +123,8 @@ pub struct Heap {
     pub(crate) step_began_cpu: u64,
     /// Processor time when the last minor collection ended.
     pub(crate) last_minor: u64,
-    /// The thread that did it, and when, in nanoseconds of the heap's clock: a heap may go from thread to thread.
+    /// The thread that did it, and when, in nanoseconds of the heap's clock: a heap may go from thread to
+    /// thread.
     pub(crate) last_minor_by: usize,
     pub(crate) last_minor_at: u64,
     pub(crate) islands: crate::island::held::Held,
@@ -136,7 +140,8 @@ pub struct Heap {
     stays_mapped: bool,
 }
 
-// SAFETY: the raw addresses inside refer to memory that this heap owns; it may move to another thread as a whole.
+// SAFETY: the raw addresses inside refer to memory that this heap owns; it may move to another thread as a
+// whole.
 unsafe impl Send for Heap {}
 
 impl Heap {
@@ -197,8 +202,9 @@ impl Heap {
         }
     }
 
-    /// Takes what a heap needs to begin with: memory for its first objects, and the reserve for the moment when there is no more. After that small
-    /// objects can be allocated until the next safepoint, whatever the system says.
+    /// Takes what a heap needs to begin with: memory for its first objects, and the reserve for the moment
+    /// when there is no more. After that small objects can be allocated until the next safepoint, whatever
+    /// the system says.
     ///
     /// # Errors
     /// The system refuses it.
@@ -206,7 +212,8 @@ impl Heap {
         if self.blocks.prepare(&mut self.table) { Ok(()) } else { Err(self.refuse(2 * CHUNK)) }
     }
 
-    /// From now on the collector's lists do not grow beyond about so many entries, as if the system gave no memory for them: for tests.
+    /// From now on the collector's lists do not grow beyond about so many entries, as if the system gave no
+    /// memory for them: for tests.
     #[doc(hidden)]
     pub fn limit_lists(&mut self, entries: usize) {
         self.list_limit = entries;
@@ -217,9 +224,10 @@ impl Heap {
         self.clock.elapsed().as_nanos() as u64 + 1
     }
 
-    /// Allocates `bytes` (header included) and initialises the header: current epoch, `kind`, no flags. The caller
-    /// initialises the body before the next allocation or safepoint. Never collects, takes no notice of the limit (see
-    /// [`Heap::over_limit`]); aborts only if the system gives none and the reserve ([`Heap::prepare`]) is used up too.
+    /// Allocates `bytes` (header included) and initialises the header: current epoch, `kind`, no flags. The
+    /// caller initialises the body before the next allocation or safepoint. Never collects, takes no notice
+    /// of the limit (see [`Heap::over_limit`]); aborts only if the system gives none and the reserve
+    /// ([`Heap::prepare`]) is used up too.
     #[inline(always)]
     pub fn alloc(&mut self, kind: u8, bytes: usize) -> Obj {
         let at = self.cursor;
@@ -282,8 +290,8 @@ impl Heap {
                 if size <= self.overflow.end - self.overflow.cursor {
                     break self.take_overflow(size);
                 }
-                // A hole that has room for small objects is worth keeping if a free block is at hand; otherwise it is
-                // skipped until the next sweep finds it again.
+                // A hole that has room for small objects is worth keeping if a free block is at hand;
+                // otherwise it is skipped until the next sweep finds it again.
                 if left >= WORTH_KEEPING && self.blocks.has_free() {
                     self.open_overflow()?;
                     continue;
@@ -397,8 +405,8 @@ impl Heap {
         self.put_end_forward();
     }
 
-    /// Gives up the current spans: their blocks take part in the sweep. Returns the bytes allocated since the last
-    /// collection.
+    /// Gives up the current spans: their blocks take part in the sweep. Returns the bytes allocated since the
+    /// last collection.
     pub(crate) fn retire_spans(&mut self) -> usize {
         let young = self.young_bytes();
         self.put_end_back();
@@ -459,8 +467,9 @@ impl Heap {
         }
     }
 
-    /// So many bytes would have been allocated, but for somebody who has found out that nobody would see the objects. For when the next collection is due they count as if they had been: who waits
-    /// for one makes garbage until it comes.
+    /// So many bytes would have been allocated, but for somebody who has found out that nobody would see the
+    /// objects. For when the next collection is due they count as if they had been: who waits for one makes
+    /// garbage until it comes.
     pub fn count_unmade(&mut self, bytes: usize) {
         self.unmade += bytes as u64;
         self.budget = self.budget.saturating_sub(bytes as isize);
@@ -469,7 +478,8 @@ impl Heap {
         }
     }
 
-    /// All bytes that have been allocated until the last collection, or would have been ([`Heap::count_unmade`]).
+    /// All bytes that have been allocated until the last collection, or would have been
+    /// ([`Heap::count_unmade`]).
     pub(crate) fn all_bytes(&self) -> u64 {
         self.stats.allocated_bytes + self.unmade
     }
@@ -487,7 +497,8 @@ impl Heap {
     /// Like [`Heap::alloc`] for sizes that come from the program.
     ///
     /// # Errors
-    /// [`OutOfMemory`] if the heap would hold more than its byte limit, or the program more than its, or the system refuses.
+    /// [`OutOfMemory`] if the heap would hold more than its byte limit, or the program more than its, or the
+    /// system refuses.
     pub fn try_alloc(&mut self, kind: u8, bytes: usize) -> Result<Obj, OutOfMemory> {
         if !self.has_room(bytes) {
             return Err(self.refuse(bytes));
@@ -544,8 +555,8 @@ impl Heap {
         (self.blocks.chunks.len() + self.blocks.idle_chunks()) * CHUNK + self.large.mapped
     }
 
-    /// Bytes that the program holds: what was allocated and has not been found dead, external memory included. Exact to
-    /// the 16 bytes that sizes are rounded to.
+    /// Bytes that the program holds: what was allocated and has not been found dead, external memory
+    /// included. Exact to the 16 bytes that sizes are rounded to.
     pub fn live_bytes(&self) -> usize {
         self.old_bytes + self.young_bytes() + self.external
     }
@@ -640,7 +651,8 @@ impl Heap {
         self.find_object(obj.as_ptr() as usize) == Some(obj)
     }
 
-    /// The heap's memory is not given back when it is dropped: the process is about to end, and the system takes all at once.
+    /// The heap's memory is not given back when it is dropped: the process is about to end, and the system
+    /// takes all at once.
     pub fn stay_mapped(&mut self) {
         self.stays_mapped = true;
     }

@@ -1,21 +1,23 @@
 //! Objects over 8 KiB.
 //!
-//! Up to 1 MiB they are *runs* of 4 KiB pages, first fit in address order, in chunks of their own; beyond that each has a
-//! mapping of its own that begins like a chunk (*huge*). Either way start and mark bits lie where those of small objects
-//! lie, so marking knows no difference; the size is in a page record, as the header's `granules` is 0.
+//! Up to 1 MiB they are *runs* of 4 KiB pages, first fit in address order, in chunks of their own; beyond
+//! that each has a mapping of its own that begins like a chunk (*huge*). Either way start and mark bits lie
+//! where those of small objects lie, so marking knows no difference; the size is in a page record, as the
+//! header's `granules` is 0.
 //!
-//! Large objects are listed, young and old apart: a minor collection looks at the young list only, a major's sweep walks
-//! the old one in portions. An old object without a current mark is dead and waits for that walk.
+//! Large objects are listed, young and old apart: a minor collection looks at the young list only, a major's
+//! sweep walks the old one in portions. An old object without a current mark is dead and waits for that walk.
 //!
-//! **Cards.** Tracing a big array again because one element changed would make filling an array quadratic. So stores into large
-//! buffers ([`crate::Heap::barrier_at`]) mark a card of 64 bytes, log the card, and do not stamp the owner: it stays unlogged, every
-//! store takes the slow path, and the next collection traces the logged cards only. (The log saves a walk over all cards, so they can be
-//! small.) That pays while stores are
-//! few compared with the size; after one store for every four slots the owner is logged whole, and further stores
-//! are as fast as any. Whatever a program does, it pays at most about twice what the better way would have cost.
+//! **Cards.** Tracing a big array again because one element changed would make filling an array quadratic. So
+//! stores into large buffers ([`crate::Heap::barrier_at`]) mark a card of 64 bytes, log the card, and do not
+//! stamp the owner: it stays unlogged, every store takes the slow path, and the next collection traces the
+//! logged cards only. (The log saves a walk over all cards, so they can be small.) That pays while stores are
+//! few compared with the size; after one store for every four slots the owner is logged whole, and further
+//! stores are as fast as any. Whatever a program does, it pays at most about twice what the better way would
+//! have cost.
 //!
-//! Freed huge mappings are kept for a moment: a program that builds one big string after another would otherwise pay for
-//! page faults each time.
+//! Freed huge mappings are kept for a moment: a program that builds one big string after another would
+//! otherwise pay for page faults each time.
 
 use crate::blocks::POISON;
 use crate::layout::*;
@@ -48,7 +50,8 @@ pub enum Age {
 struct PageRecord {
     /// Bytes of the object that begins here.
     size: usize,
-    /// One byte for every [`CARD`] bytes of the object, made when first needed: 1 if stored into since the last collection.
+    /// One byte for every [`CARD`] bytes of the object, made when first needed: 1 if stored into since the
+    /// last collection.
     cards: *mut u8,
     /// Stores that took the slow path of the barrier since the last collection.
     hits: u32,
@@ -100,7 +103,8 @@ pub enum CardMark {
 /// # Safety
 /// `buffer` is a large object that has not been freed.
 pub unsafe fn mark_card(buffer: Obj, offset: usize) -> CardMark {
-    // SAFETY: a live large object has a record on its first page; its card table has an entry for every offset.
+    // SAFETY: a live large object has a record on its first page; its card table has an entry for every
+    // offset.
     unsafe {
         let r = &mut *record(buffer.as_ptr() as usize);
         debug_assert!(r.age != Age::None && offset < r.size);
@@ -169,7 +173,8 @@ pub unsafe fn forget_cards(buffer: Obj) -> bool {
     any
 }
 
-/// Gives the card table of an object that had `old` bytes, if it has one, the length that goes with its size now.
+/// Gives the card table of an object that had `old` bytes, if it has one, the length that goes with its size
+/// now.
 ///
 /// # Safety
 /// `buffer` is a large object that has not been freed.
@@ -230,7 +235,8 @@ impl LargeSpace {
         }
     }
 
-    /// Room for an object of `size` bytes (a multiple of 16), listed as young, its start bit set, header uninitialised.
+    /// Room for an object of `size` bytes (a multiple of 16), listed as young, its start bit set, header
+    /// uninitialised.
     pub fn alloc(&mut self, table: &mut ChunkTable, size: usize, depth: u8) -> Option<*mut Header> {
         let pages = size.div_ceil(PAGE);
         let at = if size > LARGEST_RUN { self.huge(table, size)? } else { self.run(table, pages)? };
@@ -283,7 +289,8 @@ impl LargeSpace {
         Some(chunk.base() + META)
     }
 
-    /// Whether a chunk of so many bytes is to have huge pages: programs that need little memory get no more than they touch.
+    /// Whether a chunk of so many bytes is to have huge pages: programs that need little memory get no more
+    /// than they touch.
     fn has_huge_pages(&self, mapped: usize) -> bool {
         self.mapped >= 2 * CHUNK || mapped >= 2 * CHUNK
     }
@@ -314,9 +321,9 @@ impl LargeSpace {
         Some(chunk)
     }
 
-    /// Gives the live object `obj` room for `size` bytes (a multiple of 16), more than it has, without copying: `None` if
-    /// that is impossible. Its address may change; all that is known about it is kept. A card table has
-    /// the wrong length now.
+    /// Gives the live object `obj` room for `size` bytes (a multiple of 16), more than it has, without
+    /// copying: `None` if that is impossible. Its address may change; all that is known about it is kept. A
+    /// card table has the wrong length now.
     ///
     /// # Safety
     /// `obj` is a live object of this space.
@@ -436,8 +443,9 @@ impl LargeSpace {
         }
     }
 
-    /// Unmaps what has rested long enough, and what rests beyond `keep` bytes; about `left` bytes at most, from which it takes off what it has
-    /// unmapped. Of a mapping that is larger than that the end goes first.
+    /// Unmaps what has rested long enough, and what rests beyond `keep` bytes; about `left` bytes at most,
+    /// from which it takes off what it has unmapped. Of a mapping that is larger than that the end goes
+    /// first.
     pub fn trim(&mut self, keep: usize, now: u64, left: &mut usize) {
         let mut kept = 0;
         let mapped = &mut self.mapped;
@@ -459,8 +467,8 @@ impl LargeSpace {
         self.resting.reverse();
     }
 
-    /// At the end of a scope of that depth, after its marking: its objects are `stamp`ed, and belong to the scope around, or are gone.
-    /// How many stay, their bytes, and the bytes freed.
+    /// At the end of a scope of that depth, after its marking: its objects are `stamp`ed, and belong to the
+    /// scope around, or are gone. How many stay, their bytes, and the bytes freed.
     pub fn end_scope(
         &mut self,
         table: &mut ChunkTable,

@@ -1,22 +1,24 @@
 //! The map of a chunk, and the address arithmetic on it.
 //!
-//! A *chunk* is 2 MiB, aligned to 2 MiB, so that one huge page backs it and masking an address finds it. Its first 64 KiB
-//! are metadata, the rest 62 *blocks* of 32 KiB, each 256 *lines* of 128 bytes, each 8 *granules* of 16 bytes. Objects
-//! start at granules.
+//! A *chunk* is 2 MiB, aligned to 2 MiB, so that one huge page backs it and masking an address finds it. Its
+//! first 64 KiB are metadata, the rest 62 *blocks* of 32 KiB, each 256 *lines* of 128 bytes, each 8
+//! *granules* of 16 bytes. Objects start at granules.
 //!
 //! ```text
 //! 0        16 KiB    32 KiB    48 KiB    64 KiB                       2 MiB
 //! | starts | marks 0 | marks 1 | lines   | block 2 | block 3 | ... | block 63 |
 //! ```
 //!
-//! *starts* has one bit per granule (an object begins here), so have the two *mark* bitmaps, of which one is current and
-//! the other belongs to the major collection in progress. A line is exactly one byte of each bitmap: "an object starts in
-//! this line" needs no table of its own. *lines* has one byte per line and says which lines are covered by a marked
-//! object that starts in an earlier line; bit 0 belongs to mark bitmap 0, bit 1 to mark bitmap 1.
+//! *starts* has one bit per granule (an object begins here), so have the two *mark* bitmaps, of which one is
+//! current and the other belongs to the major collection in progress. A line is exactly one byte of each
+//! bitmap: "an object starts in this line" needs no table of its own. *lines* has one byte per line and says
+//! which lines are covered by a marked object that starts in an earlier line; bit 0 belongs to mark bitmap 0,
+//! bit 1 to mark bitmap 1.
 //!
-//! Since blocks 0 and 1 are the metadata themselves, the first 512 bytes of each table describe nothing; the [`Chunk`]
-//! header lives there, in the table of starts. In chunks of large objects the table of lines holds page records instead
-//! (`large.rs`). Marking never asks which sort of chunk it is in: bits are at the same place in all of them.
+//! Since blocks 0 and 1 are the metadata themselves, the first 512 bytes of each table describe nothing; the
+//! [`Chunk`] header lives there, in the table of starts. In chunks of large objects the table of lines holds
+//! page records instead (`large.rs`). Marking never asks which sort of chunk it is in: bits are at the same
+//! place in all of them.
 
 use crate::sys::bytes_not_zero;
 use crate::{Header, Obj};
@@ -145,7 +147,8 @@ pub enum ChunkKind {
     Huge = 3,
 }
 
-/// The header of a chunk. Plain data in cells, because whoever has a [`ChunkRef`] may look at it and change it: the spaces that own the chunks keep it true.
+/// The header of a chunk. Plain data in cells, because whoever has a [`ChunkRef`] may look at it and change
+/// it: the spaces that own the chunks keep it true.
 #[repr(C)]
 pub struct Chunk {
     /// What lives here.
@@ -156,8 +159,8 @@ pub struct Chunk {
     pub mapped: Cell<usize>,
     /// Small: blocks that are free and in no list. Invariant: all their metadata is zero.
     pub free: Cell<u64>,
-    /// Small: blocks whose starts and marks have not been reconciled since the last major. Dead objects in them still
-    /// have their start bits, so an object there is valid only if it is marked.
+    /// Small: blocks whose starts and marks have not been reconciled since the last major. Dead objects in
+    /// them still have their start bits, so an object there is valid only if it is marked.
     pub unswept: Cell<u64>,
     /// Small: free blocks whose pages were handed back.
     pub returned: Cell<u64>,
@@ -216,7 +219,8 @@ impl ChunkRef {
     /// The chunk at this address.
     ///
     /// # Safety
-    /// As long as this or a copy of it is used, the chunk is mapped, one thread at a time uses it, and before [`ChunkRef::head`] is called, a header has been written.
+    /// As long as this or a copy of it is used, the chunk is mapped, one thread at a time uses it, and before
+    /// [`ChunkRef::head`] is called, a header has been written.
     #[inline(always)]
     pub unsafe fn at(base: usize) -> ChunkRef {
         ChunkRef(base)
@@ -224,7 +228,8 @@ impl ChunkRef {
     /// The chunk that `obj` begins in.
     ///
     /// # Safety
-    /// `obj` is an object of this heap that has not been freed, and [`ChunkRef::at`]'s promise holds for its chunk.
+    /// `obj` is an object of this heap that has not been freed, and [`ChunkRef::at`]'s promise holds for its
+    /// chunk.
     #[inline(always)]
     pub unsafe fn of(obj: Obj) -> ChunkRef {
         ChunkRef(chunk_base(obj.as_ptr() as usize))
@@ -237,7 +242,8 @@ impl ChunkRef {
     /// The header.
     #[inline(always)]
     pub fn head(&self) -> &Chunk {
-        // SAFETY: mapped, written and this thread's, as whoever made the ChunkRef has promised; everything that changes is in cells.
+        // SAFETY: mapped, written and this thread's, as whoever made the ChunkRef has promised; everything
+        // that changes is in cells.
         unsafe { &*(self.0 as *const Chunk) }
     }
     /// The block of that index.
@@ -287,7 +293,8 @@ impl BlockRef {
     pub fn occupancy(self, side: Side) -> [u64; 4] {
         let select = side.line_bit() as u64 * 0x0101_0101_0101_0101;
         let mut used = [0u64; 4];
-        // SAFETY: a block is made of a ChunkRef: the tables of its chunk are mapped, aligned, and this thread's.
+        // SAFETY: a block is made of a ChunkRef: the tables of its chunk are mapped, aligned, and this
+        // thread's.
         let (marks, lines) =
             unsafe { (&*self.words(side.offset()), &*(self.lines() as *const [u64; WORDS_PER_BLOCK])) };
         for (i, (m, l)) in marks.as_chunks().0.iter().zip(lines.as_chunks().0).enumerate() {

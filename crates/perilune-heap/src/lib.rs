@@ -1,53 +1,60 @@
-//! The private heap of one domain: allocation, collection, accounts. It knows no Lua; a [`Client`] tells it what objects
-//! refer to.
+//! The private heap of one domain: allocation, collection, accounts. It knows no Lua; a [`Client`] tells it
+//! what objects refer to.
 //!
 //! # Terms
 //!
-//! *Chunks* of 2 MiB hold *blocks* of 32 KiB, these *lines* of 128 bytes, these *granules* of 16 (`layout.rs`). An object
-//! starts with a [`Header`] at a granule and never moves. An object is *young* until it has survived a collection, then
-//! *old*; a *minor* collection frees young objects, a *major* all. The *epoch* is a number that every collection
-//! advances; an object carries the epoch of its birth or of the last time it was logged.
+//! *Chunks* of 2 MiB hold *blocks* of 32 KiB, these *lines* of 128 bytes, these *granules* of 16
+//! (`layout.rs`). An object starts with a [`Header`] at a granule and never moves. An object is *young* until
+//! it has survived a collection, then *old*; a *minor* collection frees young objects, a *major* all. The
+//! *epoch* is a number that every collection advances; an object carries the epoch of its birth or of the
+//! last time it was logged.
 //!
 //! # The scheme
 //!
-//! **Allocation** bumps a cursor through free lines, as in Immix: no free lists, no touching of the dead, and what is
-//! allocated together lies together (`heap.rs`, `blocks.rs`). Over 8 KiB objects have a space of their own (`large.rs`), where buffers
-//! can grow (`resize.rs`).
+//! **Allocation** bumps a cursor through free lines, as in Immix: no free lists, no touching of the dead, and
+//! what is allocated together lies together (`heap.rs`, `blocks.rs`). Over 8 KiB objects have a space of
+//! their own (`large.rs`), where buffers can grow (`resize.rs`).
 //!
-//! **Sticky marks.** A bitmap beside the objects says which are old. A minor collection does not clear it: it marks from the
-//! roots and the log until it meets marked objects, and whatever is marked then is old. Nothing is copied, so any
-//! native code may hold addresses.
+//! **Sticky marks.** A bitmap beside the objects says which are old. A minor collection does not clear it: it
+//! marks from the roots and the log until it meets marked objects, and whatever is marked then is old.
+//! Nothing is copied, so any native code may hold addresses.
 //!
-//! **The barrier** is one comparison: the container's epoch with the current one. If they differ, the container goes into
-//! the log and is stamped. Newborns carry the current epoch, so initialising stores and stores into young objects are
-//! free of charge, and an object that is stored into a million times between two collections is logged once. The one log serves both
-//! collections: for a minor it names the old objects that may refer to young ones, for a major in progress the marked
-//! ones that must be looked at again (`collect.rs` has the argument). A bit in the header would do for that; the epoch
-//! also serves scopes (`arena.rs`), where an object that is young but older than the scope must be logged too.
+//! **The barrier** is one comparison: the container's epoch with the current one. If they differ, the
+//! container goes into the log and is stamped. Newborns carry the current epoch, so initialising stores and
+//! stores into young objects are free of charge, and an object that is stored into a million times between
+//! two collections is logged once. The one log serves both collections: for a minor it names the old objects
+//! that may refer to young ones, for a major in progress the marked ones that must be looked at again
+//! (`collect.rs` has the argument). A bit in the header would do for that; the epoch also serves scopes
+//! (`arena.rs`), where an object that is young but older than the scope must be logged too.
 //!
 //! **Majors** mark in slices into the second bitmap, always right after a minor collection; at the end the
 //! bitmaps change places. Sweeping is lazy and works on bitmaps alone (`blocks.rs`).
 //!
-//! **When and how much**: `pace.rs`. **Conservative words**: `table.rs`, then the last start bit at or before the address
-//! ([`Heap::find_object`]).
+//! **When and how much**: `pace.rs`. **Conservative words**: `table.rs`, then the last start bit at or before
+//! the address ([`Heap::find_object`]).
 //!
 //! # What the client must know
 //!
-//! * Collections happen inside [`Heap::step`], [`Heap::collect_minor`], [`Heap::collect_full`], nowhere else. Then every
-//!   object must be initialised and every value that is needed must be reachable from [`Client::roots`].
+//! * Collections happen inside [`Heap::step`], [`Heap::collect_minor`], [`Heap::collect_full`], nowhere else.
+//!   Then every object must be initialised and every value that is needed must be reachable from
+//!   [`Client::roots`].
 //! * Every store of a reference into an object that may be old needs [`Heap::barrier`] on the object that
 //!   `trace` reports it for (the owner of a buffer, not the buffer).
-//! * Stores into buffers that may be large should say where, with [`Heap::barrier_at`], and big objects be traced in portions
-//!   ([`Marker::trace_later`]): otherwise one store costs a look at the whole object, and pauses grow with it.
-//! * Objects that hold weak references are logged like others, on every insertion; an old one that was not logged refers to no
-//!   young object, so a minor collection need not look at it. Lists gathered while tracing (weak tables met) must
-//!   be kept apart by [`Marker::cycle`]: minors run between the slices of a major.
-//! * What is referred to only weakly may be freed; [`Marker::is_marked`] in [`Client::finish`] says so in time.
+//! * Stores into buffers that may be large should say where, with [`Heap::barrier_at`], and big objects be
+//!   traced in portions ([`Marker::trace_later`]): otherwise one store costs a look at the whole object, and
+//!   pauses grow with it.
+//! * Objects that hold weak references are logged like others, on every insertion; an old one that was not
+//!   logged refers to no young object, so a minor collection need not look at it. Lists gathered while
+//!   tracing (weak tables met) must be kept apart by [`Marker::cycle`]: minors run between the slices of a
+//!   major.
+//! * What is referred to only weakly may be freed; [`Marker::is_marked`] in [`Client::finish`] says so in
+//!   time.
 //! * There are no destructors: `finish` is the moment to notice what has died.
 //!
-//! **Islands** (`island/`) are frozen objects outside every heap's chunks, in an address range of their own: the marker compares with that
-//! range and marks an island instead of an object. Their headers carry an epoch that is never current, so that the barrier's
-//! comparison fails for every store into one, and the client can refuse.
+//! **Islands** (`island/`) are frozen objects outside every heap's chunks, in an address range of their own:
+//! the marker compares with that range and marks an island instead of an object. Their headers carry an epoch
+//! that is never current, so that the barrier's comparison fails for every store into one, and the client can
+//! refuse.
 //!
 //! # Room left
 //!
@@ -56,9 +63,9 @@
 //!
 //! # Rejected
 //!
-//! A copying nursery: addresses must be stable for natives and conservative stacks. Marks in headers: sweeping would
-//! touch the dead, and minors would have to clear them. Slices at arbitrary times: see `collect.rs`. Free lists by size
-//! class: allocation is slower than a bump and neighbours are strangers.
+//! A copying nursery: addresses must be stable for natives and conservative stacks. Marks in headers:
+//! sweeping would touch the dead, and minors would have to clear them. Slices at arbitrary times: see
+//! `collect.rs`. Free lists by size class: allocation is slower than a bump and neighbours are strangers.
 
 mod account;
 mod arena;
@@ -103,7 +110,9 @@ use core::ptr::NonNull;
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Header {
-    /// Epoch of birth or of the last entry into the log, with the bit [`WATCHED`] if the client wants to know of the next store; with the bit [`FROZEN`], a number that means nothing to the heap, in objects that are never stored into; what the client likes, below [`FROZEN`], if [`Client::owns_epoch`] says so.
+    /// Epoch of birth or of the last entry into the log, with the bit [`WATCHED`] if the client wants to know
+    /// of the next store; with the bit [`FROZEN`], a number that means nothing to the heap, in objects that
+    /// are never stored into; what the client likes, below [`FROZEN`], if [`Client::owns_epoch`] says so.
     pub epoch: u32,
     /// The client's kind of object.
     pub kind: u8,
@@ -175,7 +184,8 @@ pub struct HeapOptions {
     pub poison: bool,
     /// Collections end with [`Heap::verify`], and a violation with a panic.
     pub verify: bool,
-    /// With `verify`: one collection in so many, 1 and 0 for each. A look takes time in proportion to the heap.
+    /// With `verify`: one collection in so many, 1 and 0 for each. A look takes time in proportion to the
+    /// heap.
     pub verify_every: u32,
     /// First size of the nursery in bytes (at least 64 KiB). It tunes itself unless `fixed_nursery`.
     pub nursery: usize,
@@ -204,8 +214,9 @@ impl Default for HeapOptions {
 }
 
 impl HeapOptions {
-    /// The defaults, with the debugging aids that the environment asks for: `PERILUNE_GC_STRESS`, `PERILUNE_GC_POISON`,
-    /// `PERILUNE_GC_VERIFY`, each on if set and neither empty nor `0`. `PERILUNE_GC_VERIFY=N` verifies one collection in N.
+    /// The defaults, with the debugging aids that the environment asks for: `PERILUNE_GC_STRESS`,
+    /// `PERILUNE_GC_POISON`, `PERILUNE_GC_VERIFY`, each on if set and neither empty nor `0`.
+    /// `PERILUNE_GC_VERIFY=N` verifies one collection in N.
     pub fn from_env() -> HeapOptions {
         let on = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty() && v != "0");
         let verify_every = std::env::var("PERILUNE_GC_VERIFY").ok().and_then(|v| v.parse().ok()).unwrap_or(1);
@@ -257,8 +268,8 @@ pub trait Client {
     /// # Safety
     /// `obj` is a live, initialised object of the heap that calls.
     unsafe fn trace(&mut self, obj: Obj, m: &mut Marker<'_>);
-    /// Traces the portion of `obj` that begins at `at`, asked for with [`Marker::trace_later`]; the program may have changed
-    /// the object since. By default the whole object.
+    /// Traces the portion of `obj` that begins at `at`, asked for with [`Marker::trace_later`]; the program
+    /// may have changed the object since. By default the whole object.
     ///
     /// # Safety
     /// As for [`Client::trace`].
@@ -267,12 +278,14 @@ pub trait Client {
         // SAFETY: the caller's promise is the same.
         unsafe { self.trace(obj, m) }
     }
-    /// Traces what `owner` keeps at addresses in `lo..hi`, a part of one of its large buffers that was stored into under
-    /// [`Heap::barrier_at`]. A slot that straddles a border belongs to both sides. The buffer may have been replaced since,
-    /// under a `barrier`: then there is nothing to do. By default all of `owner` is traced.
+    /// Traces what `owner` keeps at addresses in `lo..hi`, a part of one of its large buffers that was stored
+    /// into under [`Heap::barrier_at`]. A slot that straddles a border belongs to both sides. The buffer may
+    /// have been replaced since, under a `barrier`: then there is nothing to do. By default all of `owner` is
+    /// traced.
     ///
     /// # Safety
-    /// As for [`Client::trace`]. The addresses are not to be read unless they lie in a buffer that `owner` has now.
+    /// As for [`Client::trace`]. The addresses are not to be read unless they lie in a buffer that `owner`
+    /// has now.
     unsafe fn trace_range(&mut self, owner: Obj, lo: usize, hi: usize, m: &mut Marker<'_>) {
         let _ = (lo, hi);
         // SAFETY: the caller's promise is the same.
@@ -284,13 +297,15 @@ pub trait Client {
     fn converge(&mut self, m: &mut Marker<'_>, cycle: Cycle) -> bool;
     /// Marking has reached its fixpoint; the sweep follows.
     fn finish(&mut self, m: &mut Marker<'_>, cycle: Cycle);
-    /// Whether objects of this kind refer to nothing, so that the heap need not know their epochs and the client may write something else there. The
-    /// heap may still write: an epoch, at the end of a scope or when epochs begin anew.
+    /// Whether objects of this kind refer to nothing, so that the heap need not know their epochs and the
+    /// client may write something else there. The heap may still write: an epoch, at the end of a scope or
+    /// when epochs begin anew.
     fn owns_epoch(&self, kind: u8) -> bool {
         let _ = kind;
         false
     }
-    /// For the verifier ([`Heap::verify`]): what is wrong with an object by the client's own rules; `None`: nothing.
+    /// For the verifier ([`Heap::verify`]): what is wrong with an object by the client's own rules; `None`:
+    /// nothing.
     ///
     /// # Safety
     /// An initialised object of the heap that calls.

@@ -1,24 +1,28 @@
 //! Marking: bits first, then a stack, then a short queue.
 //!
-//! [`Marker::mark`] tests and sets the child's bit and pushes the child if the bit was clear, so that every object is pushed
-//! once. Popped objects pass through a queue of [`QUEUE`] entries; entering it prefetches the object, so that its header
-//! and body are in a cache when it leaves. Only then is the object itself touched: its size is charged, the lines it covers
-//! beyond its first are marked, and the client traces it.
+//! [`Marker::mark`] tests and sets the child's bit and pushes the child if the bit was clear, so that every
+//! object is pushed once. Popped objects pass through a queue of [`QUEUE`] entries; entering it prefetches
+//! the object, so that its header and body are in a cache when it leaves. Only then is the object itself
+//! touched: its size is charged, the lines it covers beyond its first are marked, and the client traces it.
 //!
-//! The same marker serves both collections, they differ in the bitmap (and in who calls). Minor: the current side, so that
-//! old objects count as marked and stop the traversal. Major: the other side. Slices of a major run right after a minor
-//! collection only, hence never meet a newborn.
+//! The same marker serves both collections, they differ in the bitmap (and in who calls). Minor: the current
+//! side, so that old objects count as marked and stop the traversal. Major: the other side. Slices of a major
+//! run right after a minor collection only, hence never meet a newborn.
 //!
 //! Tracing uses an explicit stack everywhere; a client that traces recursively defeats it.
 //!
 //! # When a list cannot grow
-//! The stack may have to hold as many objects as there are, and the log of stores too, just when the system gives no memory. Where they cannot grow the marker forgets: it takes the
-//! child's bit back, the barrier does not log. Both come to the same: *a marked object may refer to one that is not marked* ([`Marker::lost`]). So when the stack is empty, all
-//! marked objects are traced again, each until nothing that it refers to is lost, in as many rounds as it takes. A mark is taken back only while a marked object is being traced; roots are
-//! pushed whatever it costs. Each round marks something, since a stack that is empty has room. Nothing is charged twice: a child is charged when it leaves the stack.
+//! The stack may have to hold as many objects as there are, and the log of stores too, just when the system
+//! gives no memory. Where they cannot grow the marker forgets: it takes the child's bit back, the barrier
+//! does not log. Both come to the same: *a marked object may refer to one that is not marked*
+//! ([`Marker::lost`]). So when the stack is empty, all marked objects are traced again, each until nothing
+//! that it refers to is lost, in as many rounds as it takes. A mark is taken back only while a marked object
+//! is being traced; roots are pushed whatever it costs. Each round marks something, since a stack that is
+//! empty has room. Nothing is charged twice: a child is charged when it leaves the stack.
 //!
-//! *Rejected.* A list in pieces, which the reserve could serve (`shortage.rs`): it ends, too, and the stack is the hottest part. Room for all objects in advance: half as much again
-//! of address space. A header bit for what waits: there is none left.
+//! *Rejected.* A list in pieces, which the reserve could serve (`shortage.rs`): it ends, too, and the stack
+//! is the hottest part. Room for all objects in advance: half as much again of address space. A header bit
+//! for what waits: there is none left.
 
 use crate::heap::Heap;
 use crate::island::held::is_island_object;
@@ -39,8 +43,9 @@ const MARKS_PER_OBJECT: u32 = 8;
 #[derive(Clone, Copy)]
 pub(crate) enum Budget {
     Unlimited,
-    /// Until `deadline`, but so many bytes at least: a process that shares its processor has less time than it seems. When
-    /// the thread has used its processor until `hard` (on the clock of [`cpu_ns`]), it is enough in any case.
+    /// Until `deadline`, but so many bytes at least: a process that shares its processor has less time than
+    /// it seems. When the thread has used its processor until `hard` (on the clock of [`cpu_ns`]), it is
+    /// enough in any case.
     Until {
         deadline: Instant,
         least: usize,
@@ -92,16 +97,18 @@ pub struct Marker<'a> {
     line_bit: u8,
     cycle: Cycle,
     pub(crate) verifying: bool,
-    /// The depth of the scope that ends: only what belongs to it can be marked, all else is as good as marked. 0 in collections.
+    /// The depth of the scope that ends: only what belongs to it can be marked, all else is as good as
+    /// marked. 0 in collections.
     pub(crate) scope: u8,
     /// Where the objects of that scope lie: most words of native stacks fail this test.
     pub(crate) scope_range: (usize, usize),
-    /// Bytes of the objects traced for the first time in this cycle. Wraps below zero while a regreyed object waits.
+    /// Bytes of the objects traced for the first time in this cycle. Wraps below zero while a regreyed object
+    /// waits.
     pub(crate) bytes: usize,
     /// Marked, not yet traced.
     pub(crate) stack: Vec<Obj>,
-    /// To be traced without being charged: roots that are marked already. A slice may end with some left: a major cannot
-    /// finish without another complete scan of the roots, which reports them again.
+    /// To be traced without being charged: roots that are marked already. A slice may end with some left: a
+    /// major cannot finish without another complete scan of the roots, which reports them again.
     pub(crate) again: Vec<Obj>,
     /// Objects with a part still to trace: the client's cursor.
     parts: Vec<(Obj, usize)>,
@@ -124,7 +131,8 @@ struct Place {
     large: usize,
 }
 
-/// Makes room for another entry in a list of the collector. False: there is none, and the caller must do without. `limit` is for tests: more entries than that are refused.
+/// Makes room for another entry in a list of the collector. False: there is none, and the caller must do
+/// without. `limit` is for tests: more entries than that are refused.
 #[cold]
 #[inline(never)]
 pub(crate) fn grow<T>(list: &mut Vec<T>, limit: usize) -> bool {
@@ -193,8 +201,8 @@ impl<'a> Marker<'a> {
         self.bytes
     }
 
-    /// Marks `obj` and queues it for tracing unless it is marked already. True if this call marked it. Of an object in an island, the
-    /// island is marked.
+    /// Marks `obj` and queues it for tracing unless it is marked already. True if this call marked it. Of an
+    /// object in an island, the island is marked.
     ///
     /// ```compile_fail,E0133
     /// # fn f(m: &mut perilune_heap::Marker<'_>) {
@@ -203,7 +211,8 @@ impl<'a> Marker<'a> {
     /// ```
     ///
     /// # Safety
-    /// `obj` is an object of this heap that has not been freed, all written for [`Client::trace`]; or one of an island that the heap holds.
+    /// `obj` is an object of this heap that has not been freed, all written for [`Client::trace`]; or one of
+    /// an island that the heap holds.
     #[inline(always)]
     pub unsafe fn mark(&mut self, obj: Obj) -> bool {
         if is_island_object(obj) {
@@ -214,7 +223,8 @@ impl<'a> Marker<'a> {
             "marking {obj:?}, which is no object: {:?}",
             self.heap.describe(obj.as_ptr() as usize)
         );
-        // SAFETY: the object lies in a mapped chunk of this heap, and this thread is the only one to use its tables.
+        // SAFETY: the object lies in a mapped chunk of this heap, and this thread is the only one to use its
+        // tables.
         if !unsafe { set_bit(obj.as_ptr() as usize, self.bits) } {
             return false;
         }
@@ -343,7 +353,8 @@ impl<'a> Marker<'a> {
         None
     }
 
-    /// Traces `obj` even if it is marked already (the running coroutine, whose stack changes without barriers).
+    /// Traces `obj` even if it is marked already (the running coroutine, whose stack changes without
+    /// barriers).
     ///
     /// # Safety
     /// As for [`Marker::mark`].
@@ -354,14 +365,16 @@ impl<'a> Marker<'a> {
         }
     }
 
-    /// The client has looked at `bytes` of an object that every collection must look at (a deep stack). Collections come the more rarely: what they
-    /// look at again and again is in proportion to what is allocated between them.
+    /// The client has looked at `bytes` of an object that every collection must look at (a deep stack).
+    /// Collections come the more rarely: what they look at again and again is in proportion to what is
+    /// allocated between them.
     pub fn note_rescan(&mut self, bytes: usize) {
         self.rescanned += bytes;
     }
 
-    /// Asks for a call of [`Client::trace_part`] with `obj` and `at`, after what is queued. For objects whose contents
-    /// take longer to trace than a slice may take: the client traces a portion and asks for the next one.
+    /// Asks for a call of [`Client::trace_part`] with `obj` and `at`, after what is queued. For objects whose
+    /// contents take longer to trace than a slice may take: the client traces a portion and asks for the next
+    /// one.
     ///
     /// # Safety
     /// As for [`Marker::mark`], as long as the object is reachable.
@@ -414,26 +427,29 @@ impl<'a> Marker<'a> {
         marked || (self.scope != 0 && self.heap.is_outside(obj, self.scope))
     }
 
-    /// True if no collection calls, but the end of a scope ([`Heap::close_scope`]): the cycle is that of a minor collection, but what is marked
-    /// does not become old. What a client notes about ages must stay as it is.
+    /// True if no collection calls, but the end of a scope ([`Heap::close_scope`]): the cycle is that of a
+    /// minor collection, but what is marked does not become old. What a client notes about ages must stay as
+    /// it is.
     #[inline(always)]
     pub fn is_scope_end(&self) -> bool {
         self.scope != 0
     }
 
-    /// Whether there is an object at `address` that is not known to be dead: for those who remember addresses of the dead.
+    /// Whether there is an object at `address` that is not known to be dead: for those who remember addresses
+    /// of the dead.
     pub fn is_object(&self, address: Obj) -> bool {
         self.heap.is_allocated(address)
     }
 
-    /// The collection that this marker works for. A client that collects lists while it traces (weak tables) needs one
-    /// list for each: minor collections run between the slices of a major.
+    /// The collection that this marker works for. A client that collects lists while it traces (weak tables)
+    /// needs one list for each: minor collections run between the slices of a major.
     #[inline(always)]
     pub fn cycle(&self) -> Cycle {
         self.cycle
     }
 
-    /// True if the verifier calls, not a collection: the client must report children and roots but remember nothing.
+    /// True if the verifier calls, not a collection: the client must report children and roots but remember
+    /// nothing.
     #[inline(always)]
     pub fn is_verifying(&self) -> bool {
         self.verifying

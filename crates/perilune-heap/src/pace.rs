@@ -1,20 +1,22 @@
 //! When to collect, and how much at a time.
 //!
-//! **Minor collections** come when the nursery's bytes are handed out. A larger nursery lets more objects die before they
-//! are looked at, a smaller one keeps to the caches, saves memory and makes shorter pauses. So it starts small and doubles
-//! while much survives (premature tenuring), up to a quarter of the live bytes, or while collections take more than
-//! a few percent of the time; and it always keeps the expected pause, from the measured time per byte, under
-//! [`PAUSE_GOAL`].
+//! **Minor collections** come when the nursery's bytes are handed out. A larger nursery lets more objects die
+//! before they are looked at, a smaller one keeps to the caches, saves memory and makes shorter pauses. So it
+//! starts small and doubles while much survives (premature tenuring), up to a quarter of the live bytes, or
+//! while collections take more than a few percent of the time; and it always keeps the expected pause, from
+//! the measured time per byte, under [`PAUSE_GOAL`].
 //!
-//! What every collection looks at though it is old (deep stacks, [`Marker::note_rescan`](crate::Marker::note_rescan)) would make a recursion that allocates quadratic, and
-//! its pauses would make the nursery small, which makes it worse. So at least as much is allocated between two collections as the
-//! last one looked at again, whatever the pause: the cost of a byte allocated is bounded.
+//! What every collection looks at though it is old (deep stacks,
+//! [`Marker::note_rescan`](crate::Marker::note_rescan)) would make a recursion that allocates quadratic, and
+//! its pauses would make the nursery small, which makes it worse. So at least as much is allocated between
+//! two collections as the last one looked at again, whatever the pause: the cost of a byte allocated is
+//! bounded.
 //!
-//! **Majors** aim at completion when the live bytes, external memory included, have grown to `pause` percent of what the last one
-//! left, and therefore start when [`START`] percent of that growth has happened. Then each minor collection is
-//! followed by a slice that takes what remains of the pause goal; nurseries are halved meanwhile, so that slices come
-//! often enough. Marking goes at several bytes per byte promoted, hence a major ends before the heap has grown much
-//! further.
+//! **Majors** aim at completion when the live bytes, external memory included, have grown to `pause` percent
+//! of what the last one left, and therefore start when [`START`] percent of that growth has happened. Then
+//! each minor collection is followed by a slice that takes what remains of the pause goal; nurseries are
+//! halved meanwhile, so that slices come often enough. Marking goes at several bytes per byte promoted, hence
+//! a major ends before the heap has grown much further.
 
 use crate::{HeapOptions, Mode, Params};
 
@@ -89,8 +91,9 @@ impl Pace {
         }
     }
 
-    /// Learns from a minor collection of `young` bytes of which `kept` survived, with `live` bytes now. It took `ns` of the
-    /// `all_ns` since the last one, in processor time: a busy machine is no reason for a small nursery.
+    /// Learns from a minor collection of `young` bytes of which `kept` survived, with `live` bytes now. It
+    /// took `ns` of the `all_ns` since the last one, in processor time: a busy machine is no reason for a
+    /// small nursery.
     pub fn after_minor(&mut self, young: usize, kept: usize, live: usize, ns: u64, all_ns: u64) {
         if young > 0 {
             self.survival += ((kept as f64 / young as f64).min(1.0) - self.survival) * 0.5;
@@ -132,16 +135,17 @@ impl Pace {
         }
     }
 
-    /// Nanoseconds after which a slice ends though it has not marked the `least` bytes that it should. While steps come when the nursery is full, it owes less than a
-    /// large nursery. But a native function that makes megabytes at a time (a decoder) does not stop for the nursery, and
-    /// such calls in a row would leave every slice further behind: then slices get longer, as the calls are that they follow.
+    /// Nanoseconds after which a slice ends though it has not marked the `least` bytes that it should. While
+    /// steps come when the nursery is full, it owes less than a large nursery. But a native function that
+    /// makes megabytes at a time (a decoder) does not stop for the nursery, and such calls in a row would
+    /// leave every slice further behind: then slices get longer, as the calls are that they follow.
     pub fn patience(least: usize) -> u64 {
         MOST_PAUSE * (1 + (least / LARGEST) as u64)
     }
 
-    /// Bytes until the next step, which marks as well if a major is active (`marking`): halved then, so that slices come often;
-    /// less if what is kept, and what must be marked in return, would take too long; and less by the debt. Never less than what
-    /// the step will look at again.
+    /// Bytes until the next step, which marks as well if a major is active (`marking`): halved then, so that
+    /// slices come often; less if what is kept, and what must be marked in return, would take too long; and
+    /// less by the debt. Never less than what the step will look at again.
     pub fn until_next(&self, marking: bool) -> usize {
         if self.fixed {
             return if marking { self.nursery / 2 } else { self.nursery };

@@ -1,36 +1,40 @@
 //! Buffers that grow, and buffers freed at once.
 //!
-//! A *buffer* is a leaf object that one owner refers to: the storage of an array, the nodes of a hash part. When the owner
-//! replaces it, the old one is known to be dead without any marking. For a small one that is not worth knowing. A
-//! large one left to the collector costs fresh zeroed pages for each doubling, hence more page faults than the contents
-//! are worth; so it grows where it is if the pages behind it are free, a huge one by moving its pages to other
-//! addresses (`mremap`), and what has been copied is freed on the spot.
+//! A *buffer* is a leaf object that one owner refers to: the storage of an array, the nodes of a hash part.
+//! When the owner replaces it, the old one is known to be dead without any marking. For a small one that is
+//! not worth knowing. A large one left to the collector costs fresh zeroed pages for each doubling, hence
+//! more page faults than the contents are worth; so it grows where it is if the pages behind it are free, a
+//! huge one by moving its pages to other addresses (`mremap`), and what has been copied is freed on the spot.
 //!
-//! The collector must not be left with the old address. It may be in three places: in the lists of large objects; in the
-//! log of cards, where entries are dropped, since a change of storage logs the whole owner anyway; on the stack of a major
-//! in progress, where it is replaced or removed. (Regreyed objects, parts and ranges name owners, not buffers; a range of
-//! stale addresses is compared with the buffers that the owner has when it is traced.) A buffer that grows without a copy, with its contents
-//! where they were, need not cost a look at all of them: it keeps its cards, and whatever names its old addresses is
-//! corrected ([`Heap::try_extend`]). A stale word on a native stack
-//! finds no object, or another one, which then lives a little longer. Only code that holds on to the *data* of a buffer
-//! across a store into its owner would notice, and it would have read stale data before.
+//! The collector must not be left with the old address. It may be in three places: in the lists of large
+//! objects; in the log of cards, where entries are dropped, since a change of storage logs the whole owner
+//! anyway; on the stack of a major in progress, where it is replaced or removed. (Regreyed objects, parts and
+//! ranges name owners, not buffers; a range of stale addresses is compared with the buffers that the owner
+//! has when it is traced.) A buffer that grows without a copy, with its contents where they were, need not
+//! cost a look at all of them: it keeps its cards, and whatever names its old addresses is corrected
+//! ([`Heap::try_extend`]). A stale word on a native stack finds no object, or another one, which then lives a
+//! little longer. Only code that holds on to the *data* of a buffer across a store into its owner would
+//! notice, and it would have read stale data before.
 
 use crate::heap::{Heap, LARGEST_SMALL};
 use crate::layout::*;
 use crate::{Obj, OutOfMemory};
 
 impl Heap {
-    /// Gives `buffer` room for `bytes` bytes (header included, not fewer than it has): it stays, moves, or is copied, and
-    /// then the old one is freed. The new bytes are uninitialised.
+    /// Gives `buffer` room for `bytes` bytes (header included, not fewer than it has): it stays, moves, or is
+    /// copied, and then the old one is freed. The new bytes are uninitialised.
     ///
-    /// `buffer` must have no references that `trace` reports for *it*, and one owner, which is told the new address and
-    /// logged with [`Heap::barrier`] before the next safepoint. Nothing else may use the old address.
+    /// `buffer` must have no references that `trace` reports for *it*, and one owner, which is told the new
+    /// address and logged with [`Heap::barrier`] before the next safepoint. Nothing else may use the old
+    /// address.
     ///
     /// # Errors
-    /// [`OutOfMemory`] as for [`Heap::try_alloc`]; the contents of `buffer` are unchanged, but its owner must be logged.
+    /// [`OutOfMemory`] as for [`Heap::try_alloc`]; the contents of `buffer` are unchanged, but its owner must
+    /// be logged.
     ///
     /// # Safety
-    /// `buffer` is an object of this heap that has not been freed, and refers to nothing by itself: its owner's trace does. What is said above about its owner and its old address.
+    /// `buffer` is an object of this heap that has not been freed, and refers to nothing by itself: its
+    /// owner's trace does. What is said above about its owner and its old address.
     pub unsafe fn try_grow(&mut self, buffer: Obj, bytes: usize) -> Result<Obj, OutOfMemory> {
         // SAFETY: the caller's promise.
         let old = unsafe { self.size_of(buffer) };
@@ -62,8 +66,9 @@ impl Heap {
         Ok(new)
     }
 
-    /// As [`Heap::try_grow`], but only if the contents need not be copied, else `None`; and the owner need not be logged: it is told
-    /// the new address, and what has been said with [`Heap::barrier_at`] about the old one holds for the new one.
+    /// As [`Heap::try_grow`], but only if the contents need not be copied, else `None`; and the owner need
+    /// not be logged: it is told the new address, and what has been said with [`Heap::barrier_at`] about the
+    /// old one holds for the new one.
     ///
     /// # Safety
     /// As for [`Heap::try_grow`], but that the owner need not be logged.
@@ -92,11 +97,13 @@ impl Heap {
         Some(grown)
     }
 
-    /// Frees `buffer` now if it is large; a small one is left to the collector. As for [`Heap::try_grow`], only its owner, which no
-    /// longer does, has referred to it, and the owner is logged before the next safepoint.
+    /// Frees `buffer` now if it is large; a small one is left to the collector. As for [`Heap::try_grow`],
+    /// only its owner, which no longer does, has referred to it, and the owner is logged before the next
+    /// safepoint.
     ///
     /// # Safety
-    /// `buffer` is an object of this heap that has not been freed; it is not used again, and nobody refers to it.
+    /// `buffer` is an object of this heap that has not been freed; it is not used again, and nobody refers to
+    /// it.
     pub unsafe fn free_buffer(&mut self, buffer: Obj) {
         // SAFETY: the caller's promise.
         let (size, is_young) = unsafe { (self.size_of(buffer), self.is_young(buffer)) };

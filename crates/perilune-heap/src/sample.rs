@@ -1,20 +1,25 @@
-//! Samples of allocation: every so many bytes on average one object is picked, and what becomes of it is followed.
+//! Samples of allocation: every so many bytes on average one object is picked, and what becomes of it is
+//! followed.
 //!
 //! # Which ones
-//! The distances between sample points are random, so that no program's rhythm fools them: geometrically distributed in units of 16 bytes, which is
-//! what an exponential distribution is in such steps. An object that has a sample point in it is a sample. It stands for its size divided by the probability that
-//! an object of this size is one; so the sum is right on average for small objects and large ones.
+//! The distances between sample points are random, so that no program's rhythm fools them: geometrically
+//! distributed in units of 16 bytes, which is what an exponential distribution is in such steps. An object
+//! that has a sample point in it is a sample. It stands for its size divided by the probability that an
+//! object of this size is one; so the sum is right on average for small objects and large ones.
 //!
 //! # Without a price for the others
-//! The quick way of allocation knows nothing of this: the end of the span it fills is put forward to the next sample point ([`Heap::put_end_forward`]), so that the object that
-//! does not fit takes the slow way, where the real end is put back first. Everything that looks at the end of the span puts it back.
+//! The quick way of allocation knows nothing of this: the end of the span it fills is put forward to the next
+//! sample point ([`Heap::put_end_forward`]), so that the object that does not fit takes the slow way, where
+//! the real end is put back first. Everything that looks at the end of the span puts it back.
 //!
 //! # Whose call path
-//! The heap does not know. It tells its client that there is a sample ([`Notify`]), which says later from where ([`Heap::name_sample`]), in the same order. The object may be dead by then.
+//! The heap does not know. It tells its client that there is a sample ([`Notify`]), which says later from
+//! where ([`Heap::name_sample`]), in the same order. The object may be dead by then.
 //!
 //! # What becomes of them
-//! Samples are kept in a list that keeps nothing alive. Before memory is freed the list is looked through: after the marking of a minor collection, at the end of
-//! a major, of a scope, and when a buffer is freed at once.
+//! Samples are kept in a list that keeps nothing alive. Before memory is freed the list is looked through:
+//! after the marking of a minor collection, at the end of a major, of a scope, and when a buffer is freed at
+//! once.
 
 use crate::Obj;
 use crate::heap::Heap;
@@ -91,7 +96,8 @@ impl Sampling {
 }
 
 impl Heap {
-    /// Samples an object every `interval` bytes on average from now on; 0: none. `seed` begins the random numbers.
+    /// Samples an object every `interval` bytes on average from now on; 0: none. `seed` begins the random
+    /// numbers.
     pub fn set_sampling(&mut self, interval: u64, seed: u64, notify: Option<Notify>) {
         self.put_end_back();
         let s = &mut self.sampling;
@@ -136,7 +142,8 @@ impl Heap {
         }
     }
 
-    /// `size` bytes, of `obj` or added to it, have been allocated by another way than the cursor, or by it with the end put back. A sample?
+    /// `size` bytes, of `obj` or added to it, have been allocated by another way than the cursor, or by it
+    /// with the end put back. A sample?
     pub(crate) fn count_for_samples(&mut self, obj: Obj, size: usize) {
         self.put_end_back();
         self.sampling.left -= size as i64;
@@ -175,7 +182,8 @@ impl Heap {
         }
     }
 
-    /// Tells of the samples that `is_dead` says died, and forgets them; for the others: whether they are old now.
+    /// Tells of the samples that `is_dead` says died, and forgets them; for the others: whether they are old
+    /// now.
     pub(crate) fn settle_samples(&mut self, is_dead: impl Fn(&Heap, Obj, bool) -> bool, aged: bool) {
         if self.sampling.entries.is_empty() {
             return;

@@ -1,12 +1,15 @@
 //! The moment when the system has no memory left: an allocator that survives it, and who is told.
 //!
-//! Heaps ask the system for chunks, and a chunk that is refused becomes a Lua error at the next safepoint. But Rust code allocates too, in small
-//! pieces and at places where nothing can fail: a name, a list that grows by one. There the end of memory would be the end of the process. So the
-//! command's allocator is [`Allocator`]: when the system refuses, requests of up to [`LARGEST`] bytes are served from a *reserve* that is part of the
-//! program itself. From then on memory is *short*: every heap has a collection due, and its program gets "not enough memory" if a complete
-//! collection does not help. The reserve only has to last until then.
+//! Heaps ask the system for chunks, and a chunk that is refused becomes a Lua error at the next safepoint.
+//! But Rust code allocates too, in small pieces and at places where nothing can fail: a name, a list that
+//! grows by one. There the end of memory would be the end of the process. So the command's allocator
+//! is [`Allocator`]: when the system refuses, requests of up to [`LARGEST`] bytes are served from a *reserve*
+//! that is part of the program itself. From then on memory is *short*: every heap has a collection due, and
+//! its program gets "not enough memory" if a complete collection does not help. The reserve only has to last
+//! until then.
 //!
-//! Larger requests are refused. What a program decides the size of asks in a way that can fail (`try_reserve`), or does without:
+//! Larger requests are refused. What a program decides the size of asks in a way that can fail
+//! (`try_reserve`), or does without:
 //!
 //! | what grows | when it cannot |
 //! |---|---|
@@ -16,22 +19,25 @@
 //! | shapes, atoms | there is no transition: the table becomes a dictionary |
 //! | a text that is compiled | "not enough memory", before its tree doubles (`perilune_syntax::Bounds`) |
 //!
-//! What is left, and ends the process beyond a mebibyte: roots and finalised objects that a collection marks at once, the log of a scope that is open (`arena.rs`), the lists of
-//! chunks and large objects of a heap of some hundred gigabytes.
+//! What is left, and ends the process beyond a mebibyte: roots and finalised objects that a collection marks
+//! at once, the log of a scope that is open (`arena.rs`), the lists of chunks and large objects of a heap of
+//! some hundred gigabytes.
 //!
 //! Small pieces come from what threads keep (`small.rs`), and from the system only if there are none.
 //!
 //! # The reserve
-//! A region of zeroed static memory, which costs address space but no memory until it is used. Pieces are powers of two, each size with a list of free
-//! ones; a lock is held for a few instructions. Nobody gets there while the system gives memory.
+//! A region of zeroed static memory, which costs address space but no memory until it is used. Pieces are
+//! powers of two, each size with a list of free ones; a lock is held for a few instructions. Nobody gets
+//! there while the system gives memory.
 //!
 //! # The end of a shortage
 //! After a complete collection somebody tries whether the system gives a notable piece again ([`is_over`]).
 //!
-//! Where address space is limited, large requests are refused while there is still something left for the C library (`space.rs`).
+//! Where address space is limited, large requests are refused while there is still something left for the C
+//! library (`space.rs`).
 //!
-//! *Rejected.* A hook for refused allocations: not in stable Rust, and it could only end the process in another way. Unwinding from wherever
-//! an allocation fails: nothing in between is made for that.
+//! *Rejected.* A hook for refused allocations: not in stable Rust, and it could only end the process in
+//! another way. Unwinding from wherever an allocation fails: nothing in between is made for that.
 
 use crate::{small, space};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -48,7 +54,8 @@ const CLASSES: usize = (LARGEST.trailing_zeros() - LEAST_SHIFT) as usize + 1;
 /// What the system has to give for a shortage to be over.
 const PROBE: usize = 2 << 20;
 
-/// From here on a request is asked of the limit of address space first: the C library maps what is larger by itself, and its own requests are smaller.
+/// From here on a request is asked of the limit of address space first: the C library maps what is larger by
+/// itself, and its own requests are smaller.
 const COUNTED: usize = 128 << 10;
 
 /// Whether a request would leave the C library too little of a limited address space.
@@ -63,7 +70,8 @@ pub struct Allocator;
 #[repr(align(4096))]
 struct Region(UnsafeCell<[u8; SIZE]>);
 
-/// What the lock protects: the end of what has been handed out, and free pieces by size, each with the address of the next in its first word.
+/// What the lock protects: the end of what has been handed out, and free pieces by size, each with the
+/// address of the next in its first word.
 struct Pieces {
     used: usize,
     free: [usize; CLASSES],
@@ -77,7 +85,8 @@ struct Reserve {
     taken: AtomicUsize,
 }
 
-// SAFETY: the pieces are touched with the lock held, the region only by those who have been given parts of it.
+// SAFETY: the pieces are touched with the lock held, the region only by those who have been given parts of
+// it.
 unsafe impl Sync for Reserve {}
 
 static RESERVE: Reserve = Reserve {
@@ -89,7 +98,8 @@ static RESERVE: Reserve = Reserve {
 
 static SHORT: AtomicBool = AtomicBool::new(false);
 
-/// Whether the system has refused memory to this program's Rust code and nobody has found since that it gives some again.
+/// Whether the system has refused memory to this program's Rust code and nobody has found since that it gives
+/// some again.
 #[inline]
 pub fn is_short() -> bool {
     SHORT.load(Ordering::Relaxed)
@@ -175,8 +185,8 @@ impl Reserve {
         self.taken.fetch_sub(size, Ordering::Relaxed);
     }
 
-    /// Room of `new` bytes with the contents of `p`, after the system has refused to resize it or because it is not the system's to resize: a piece of the reserve, or of those that
-    /// threads keep.
+    /// Room of `new` bytes with the contents of `p`, after the system has refused to resize it or because it
+    /// is not the system's to resize: a piece of the reserve, or of those that threads keep.
     #[inline(never)]
     unsafe fn realloc(&self, p: *mut u8, layout: Layout, new: usize) -> *mut u8 {
         let Ok(wanted) = Layout::from_size_align(new, layout.align()) else { return null_mut() };
@@ -192,7 +202,8 @@ impl Reserve {
     }
 }
 
-// SAFETY: what the system gives goes back to the system, what the reserve gives to the reserve; an address tells which.
+// SAFETY: what the system gives goes back to the system, what the reserve gives to the reserve; an address
+// tells which.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

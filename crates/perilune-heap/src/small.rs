@@ -1,20 +1,29 @@
 //! Small pieces of memory, kept by the threads that free them.
 //!
-//! What goes from domain to domain is made by one thread and freed by another: messages, tasks, waits. The C library's allocator keeps seven pieces of each size for a thread; beyond
-//! that it takes the lock of the arena that the piece is from, joins pieces and cuts them again. A quarter of the time of a task that does nothing was that.
+//! What goes from domain to domain is made by one thread and freed by another: messages, tasks, waits. The C
+//! library's allocator keeps seven pieces of each size for a thread; beyond that it takes the lock of the
+//! arena that the piece is from, joins pieces and cuts them again. A quarter of the time of a task that does
+//! nothing was that.
 //!
-//! So each thread keeps *batches* of pieces for each size up to [`LARGEST`], in steps of [`STEP`] bytes: the one in use, and a full one. A thread that frees more than it takes leaves full batches on
-//! a *shelf* that all threads have in common; one that takes more than it frees gets them there, whole. A piece costs a few loads and stores then, and a batch one exchange of a word.
+//! So each thread keeps *batches* of pieces for each size up to [`LARGEST`], in steps of [`STEP`] bytes: the
+//! one in use, and a full one. A thread that frees more than it takes leaves full batches on a *shelf* that
+//! all threads have in common; one that takes more than it frees gets them there, whole. A piece costs a few
+//! loads and stores then, and a batch one exchange of a word.
 //!
-//! Nobody waits for a shelf: whoever finds it in use asks the C library, as for what no shelf has. So a thread that the system has put aside in the middle, or that forks, stops nobody.
+//! Nobody waits for a shelf: whoever finds it in use asks the C library, as for what no shelf has. So a
+//! thread that the system has put aside in the middle, or that forks, stops nobody.
 //!
-//! Each piece is one of the C library's, with its own size rounded up, and can go back by itself at any time. What threads and shelves keep is bounded ([`BATCH`], [`MOST`]); a thread's end gives its own
-//! back, and a program that comes to rest what is on the shelves ([`give_back`]).
+//! Each piece is one of the C library's, with its own size rounded up, and can go back by itself at any time.
+//! What threads and shelves keep is bounded ([`BATCH`], [`MOST`]); a thread's end gives its own back, and a
+//! program that comes to rest what is on the shelves ([`give_back`]).
 //!
-//! Builds with assertions do without ([`ON`]): there the C library, or a sanitizer in its place, is to see each piece come and go.
+//! Builds with assertions do without ([`ON`]): there the C library, or a sanitizer in its place, is to see
+//! each piece come and go.
 //!
-//! *Rejected.* Free lists in each kind of object (waiters, parcels, tasks): several mechanisms for one thing, and most of the cost is in lists and closures that nobody would think of. Pieces cut
-//! from blocks of our own: they could not go back to the system one by one. Another allocator for all: it would have to survive the end of memory as this one does (`shortage.rs`), and is a dependency.
+//! *Rejected.* Free lists in each kind of object (waiters, parcels, tasks): several mechanisms for one thing,
+//! and most of the cost is in lists and closures that nobody would think of. Pieces cut from blocks of our
+//! own: they could not go back to the system one by one. Another allocator for all: it would have to survive
+//! the end of memory as this one does (`shortage.rs`), and is a dependency.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, UnsafeCell};

@@ -1,13 +1,17 @@
 //! Address space under a limit (`ulimit -v`), and what is left of it to the C library.
 //!
-//! Where address space is limited, whoever maps the last of it decides who is refused next. That must not be the C library: a thread that it cannot
-//! register a destructor for ends the process. So what this crate maps leaves [`HEADROOM`], by the kernel's own count (`/proc/self/statm`), which is
-//! read with a lock held, before anything is mapped: a trial with a mapping takes, for a moment, what it wants to know is there.
-//! Small requests to the C library are not counted; they live on the headroom, and who allocates without end meets a refusal of a chunk first.
+//! Where address space is limited, whoever maps the last of it decides who is refused next. That must not be
+//! the C library: a thread that it cannot register a destructor for ends the process. So what this crate maps
+//! leaves [`HEADROOM`], by the kernel's own count (`/proc/self/statm`), which is read with a lock held,
+//! before anything is mapped: a trial with a mapping takes, for a moment, what it wants to know is there.
+//! Small requests to the C library are not counted; they live on the headroom, and who allocates without end
+//! meets a refusal of a chunk first.
 //!
-//! An arena of the C library's allocator takes 64 MiB of address space, and twice that for a moment. [`prepare`] leaves it as many as the limit has room for.
+//! An arena of the C library's allocator takes 64 MiB of address space, and twice that for a moment.
+//! [`prepare`] leaves it as many as the limit has room for.
 //!
-//! Without a limit nothing is read, and nothing is locked. A system that refuses by another account (`vm.overcommit_memory=2`) is not known beforehand.
+//! Without a limit nothing is read, and nothing is locked. A system that refuses by another account
+//! (`vm.overcommit_memory=2`) is not known beforehand.
 
 use crate::sys::{self, memory};
 use std::sync::{Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! What is Linux and x86-64: all that this crate asks of the system and of the processor beyond the language and its library. A test (`perilune-test/tests/sys.rs`)
-//! finds calls that stand elsewhere.
+//! What is Linux and x86-64: all that this crate asks of the system and of the processor beyond the language
+//! and its library. A test (`perilune-test/tests/sys.rs`) finds calls that stand elsewhere.
 
 pub(crate) mod memory;
 
@@ -52,8 +52,9 @@ pub(crate) fn prefetch_line(at: usize) {
     let _ = at;
 }
 
-/// The word at `at`, which lies on a native stack: whatever has been left there, a live value, half of one, the gap
-/// between two variables. A load in assembly, as the language has no meaning for that, and sanitizers report it.
+/// The word at `at`, which lies on a native stack: whatever has been left there, a live value, half of one,
+/// the gap between two variables. A load in assembly, as the language has no meaning for that, and sanitizers
+/// report it.
 ///
 /// # Safety
 /// `at` is aligned and readable.

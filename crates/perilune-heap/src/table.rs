@@ -1,8 +1,8 @@
 //! Which addresses are ours: the first filter for conservative words.
 //!
-//! A hash set of chunk numbers (address / 2 MiB) with linear probing, in front of it the range of addresses ever mapped.
-//! A huge object enters every chunk number it covers, each leading to the chunk it begins in. Most words on a native stack
-//! fail the range test.
+//! A hash set of chunk numbers (address / 2 MiB) with linear probing, in front of it the range of addresses
+//! ever mapped. A huge object enters every chunk number it covers, each leading to the chunk it begins in.
+//! Most words on a native stack fail the range test.
 
 use crate::layout::{CHUNK, ChunkRef, chunk_base};
 
@@ -10,7 +10,8 @@ use crate::layout::{CHUNK, ChunkRef, chunk_base};
 pub struct ChunkTable {
     lowest: usize,
     highest: usize,
-    /// (chunk base, base of the chunk that the object begins in); (0, 0) is empty. The length is a power of two.
+    /// (chunk base, base of the chunk that the object begins in); (0, 0) is empty. The length is a power of
+    /// two.
     slots: Vec<(usize, usize)>,
     used: usize,
 }

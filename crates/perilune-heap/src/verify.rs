@@ -2,16 +2,17 @@
 //!
 //! * Objects do not overlap, end within their block or run, and bear marks only where they start.
 //! * Everything a live object or root refers to is an object that is neither freed nor found dead.
-//! * **Generations**: an old object refers to a newborn only if it was logged, that is, bears the current epoch.
-//! * **Tri-colour**: during a major, an object that is marked and neither waits on the stack nor has been logged refers to
-//!   marked objects only.
+//! * **Generations**: an old object refers to a newborn only if it was logged, that is, bears the current
+//!   epoch.
+//! * **Tri-colour**: during a major, an object that is marked and neither waits on the stack nor has been
+//!   logged refers to marked objects only.
 //! * Free blocks have no metadata; the idle side of the mark bitmaps is clean where it must be.
 //! * The client finds no fault with an object ([`Client::fault`]).
 //! * The accounts agree with the sum of all sizes as far as garbage permits.
 //!
-//! To learn an object's children the verifier borrows the idle mark bitmap: it wipes it, lets the client trace one object,
-//! pops what was pushed and wipes those bits again; in the end the bitmap is restored. Clients see
-//! [`crate::Marker::is_verifying`].
+//! To learn an object's children the verifier borrows the idle mark bitmap: it wipes it, lets the client
+//! trace one object, pops what was pushed and wipes those bits again; in the end the bitmap is restored.
+//! Clients see [`crate::Marker::is_verifying`].
 
 use crate::heap::Heap;
 use crate::layout::*;

@@ -1,17 +1,20 @@
 //! Chunks of heaps that have gone, kept for the next heap.
 //!
-//! A program that starts a domain for each small job makes a heap and drops it a moment later. To map its first chunk, take
-//! a page fault for each page of it, and unmap it again, which interrupts all processors that run the process, costs more than all
-//! the rest of a domain's life. So a heap that goes leaves its first chunk here, with the pages of its first blocks, and the next
-//! heap begins in them. The mapping that every heap holds in reserve goes along.
+//! A program that starts a domain for each small job makes a heap and drops it a moment later. To map its
+//! first chunk, take a page fault for each page of it, and unmap it again, which interrupts all processors
+//! that run the process, costs more than all the rest of a domain's life. So a heap that goes leaves its
+//! first chunk here, with the pages of its first blocks, and the next heap begins in them. The mapping that
+//! every heap holds in reserve goes along.
 //!
-//! Invariant: the metadata of a kept chunk are zero but for its header; what its blocks hold is rubbish, as in any free block.
+//! Invariant: the metadata of a kept chunk are zero but for its header; what its blocks hold is rubbish, as
+//! in any free block.
 //!
-//! Few are kept, and not for long: those that have not been needed for a while go back to the system when others come or are
-//! taken, and when threads retire ([`release_warm_chunks`]). The chunk left last is taken first.
+//! Few are kept, and not for long: those that have not been needed for a while go back to the system when
+//! others come or are taken, and when threads retire ([`release_warm_chunks`]). The chunk left last is taken
+//! first.
 //!
-//! *Rejected.* To keep all chunks of a heap: a domain of many megabytes is not ended often enough for the mapping to matter.
-//! A cache for each thread: domains that follow each other run on different threads.
+//! *Rejected.* To keep all chunks of a heap: a domain of many megabytes is not ended often enough for the
+//! mapping to matter. A cache for each thread: domains that follow each other run on different threads.
 
 use crate::layout::*;
 use crate::sys::memory;
@@ -97,8 +100,8 @@ fn clean(chunk: ChunkRef, poison: Option<u8>) {
     while used != 0 {
         let block = chunk.block(used.trailing_zeros() as usize);
         used &= used - 1;
-        // SAFETY: the tables of a mapped chunk are mapped, distinct, and nobody else uses them; the blocks hold nothing that is
-        // needed any more.
+        // SAFETY: the tables of a mapped chunk are mapped, distinct, and nobody else uses them; the blocks
+        // hold nothing that is needed any more.
         unsafe {
             for table in [STARTS, Side(0).offset(), Side(1).offset()] {
                 (*block.words(table)).fill(0);
@@ -137,7 +140,8 @@ mod tests {
 
     #[test]
     fn what_a_heap_leaves_is_free_for_the_next() {
-        // Others use the list at the same time: whose chunk comes back is not known, but whatever comes is clean.
+        // Others use the list at the same time: whose chunk comes back is not known, but whatever comes is
+        // clean.
         for n in [1, 600, 20_000] {
             drop(filled(n, 3));
             let left = (0..MOST).map_while(|_| take()).collect::<Vec<_>>();

@@ -145,7 +145,8 @@ impl Client for List {
         if obj != self.owner {
             return;
         }
-        // SAFETY: the owner is a header and one address; its buffer is large, and its second word has its number of words.
+        // SAFETY: the owner is a header and one address; its buffer is large, and its second word has its
+        // number of words.
         unsafe {
             let buffer = *slot(obj);
             m.mark(buffer);

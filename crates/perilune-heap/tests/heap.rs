@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use world::*;
 
-/// An object of the toy client: header, id, number of slots, slots; then padding up to its size, which must keep its fill.
+/// An object of the toy client: header, id, number of slots, slots; then padding up to its size, which must
+/// keep its fill.
 const SLOTS_AT: usize = 2;
 
 /// # Safety
@@ -284,7 +285,8 @@ impl Machine for Real {
             unsafe { self.heap.barrier_at(obj, obj, slot as *mut u64 as usize) };
         }
         *slot = child.map_or(0, |c| self.objects[&c].as_ptr() as u64);
-        // Some are watched from then on, some not any more; the store came before, so both meet objects that are logged and objects that are not.
+        // Some are watched from then on, some not any more; the store came before, so both meet objects that
+        // are logged and objects that are not.
         let what = (id as usize + at) % 5;
         if what < 2 {
             // SAFETY: a live object of the test's own heap.
@@ -407,7 +409,8 @@ proptest! {
     }
 }
 
-/// Many old objects are stored into, each new one refers to many others, and majors go on meanwhile: with room for four entries in each list.
+/// Many old objects are stored into, each new one refers to many others, and majors go on meanwhile: with
+/// room for four entries in each list.
 #[test]
 fn many_objects_and_many_stores_with_hardly_a_list() {
     let mut real = short(options());
@@ -439,7 +442,8 @@ fn many_objects_and_many_stores_with_hardly_a_list() {
     real.check(&roots, Some(0));
 }
 
-/// Near the last epoch the inner scope is refused, so that the outer one, which ends first, is the innermost after all.
+/// Near the last epoch the inner scope is refused, so that the outer one, which ends first, is the innermost
+/// after all.
 #[test]
 fn a_scope_within_which_none_could_be_opened() {
     let alloc = |root| Op::Alloc { kind: 0, slots: 0, bytes: 16, root };

@@ -1,5 +1,6 @@
-//! The executable model: epochs, log, sticky marks, regreying and slices on abstract objects, checked against naive
-//! reachability. It says in a page what the collector does; `heap.rs` runs the same operations against the real one.
+//! The executable model: epochs, log, sticky marks, regreying and slices on abstract objects, checked against
+//! naive reachability. It says in a page what the collector does; `heap.rs` runs the same operations against
+//! the real one.
 
 mod world;
 

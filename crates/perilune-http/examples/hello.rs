@@ -1,12 +1,15 @@
-//! What a request costs a server: "hello" on connections that stay open, processor time of the server's process per request.
+//! What a request costs a server: "hello" on connections that stay open, processor time of the server's
+//! process per request.
 //!
 //! ```text
 //! cargo run --profile fast -p perilune-http --example hello [-- COMMAND]
 //! ```
 //!
-//! Runs in turn: a bare server of this file (one thread, `epoll`, an answer that never changes to whatever ends with an empty line), `COMMAND` (`target/fast/perilune`) with a server on
-//! `perilune.http`, and `COMMAND` with a server on `perilune.net` that gives the bare server's answer, so that one sees what HTTP adds to waiting. The client is one thread that answers
-//! each answer with the next request. What counts is the ratio within one run: machines differ, and so do their moods.
+//! Runs in turn: a bare server of this file (one thread, `epoll`, an answer that never changes to whatever
+//! ends with an empty line), `COMMAND` (`target/fast/perilune`) with a server on `perilune.http`, and
+//! `COMMAND` with a server on `perilune.net` that gives the bare server's answer, so that one sees what HTTP
+//! adds to waiting. The client is one thread that answers each answer with the next request. What counts is
+//! the ratio within one run: machines differ, and so do their moods.
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};

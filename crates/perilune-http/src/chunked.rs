@@ -4,12 +4,13 @@
 //! body    = { size [;extensions] CRLF  data CRLF }  0 [;extensions] CRLF  trailers CRLF
 //! ```
 //!
-//! The decoder takes complete units from the front of what has come: a line, some data. What is not complete stays where it is, so the decoder's whole state is which
-//! unit is next and how much data is left, two numbers that fit into one integer ([`Decoder::pack`]), which is what a program's side of the body keeps.
+//! The decoder takes complete units from the front of what has come: a line, some data. What is not complete
+//! stays where it is, so the decoder's whole state is which unit is next and how much data is left, two
+//! numbers that fit into one integer ([`Decoder::pack`]), which is what a program's side of the body keeps.
 //!
-//! Strict: sizes are hexadecimal digits and nothing else, lines end with CRLF, extensions are ignored but have to be
-//! such, and a line has its limit. Whoever is
-//! lenient about the end of a chunk's line can be made to see a request where a stricter proxy saw data.
+//! Strict: sizes are hexadecimal digits and nothing else, lines end with CRLF, extensions are ignored but
+//! have to be such, and a line has its limit. Whoever is lenient about the end of a chunk's line can be made
+//! to see a request where a stricter proxy saw data.
 
 use crate::head::MOST_FIELDS;
 use crate::refused::{Refused, bad, refused};
@@ -67,8 +68,9 @@ impl Decoder {
         self.0 == Next::Nothing
     }
 
-    /// Takes what is complete from `bytes`, at most `most` bytes of data, which are added to `data`; how many bytes of `bytes` it took. It has taken all it
-    /// could when that is less than all, and the body has not ended, and `data` has not got `most` bytes.
+    /// Takes what is complete from `bytes`, at most `most` bytes of data, which are added to `data`; how many
+    /// bytes of `bytes` it took. It has taken all it could when that is less than all, and the body has not
+    /// ended, and `data` has not got `most` bytes.
     ///
     /// # Errors
     /// These are no chunks. The decoder is of no use any more.
@@ -145,8 +147,8 @@ fn size(text: &[u8]) -> Result<u64, Refused> {
     Ok(n)
 }
 
-/// Whether what follows a chunk's size is `*( ";" name [ "=" ( token / quoted string ) ] )`, with the white space between these parts that the standard calls bad and lets
-/// a server read.
+/// Whether what follows a chunk's size is `*( ";" name [ "=" ( token / quoted string ) ] )`, with the white
+/// space between these parts that the standard calls bad and lets a server read.
 fn are_extensions(text: &[u8]) -> bool {
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     let blank = |text: &mut &[u8]| *text = text.trim_ascii_start();
@@ -190,7 +192,8 @@ fn are_extensions(text: &[u8]) -> bool {
     true
 }
 
-/// Where a quoted string ends, of whose text this is the rest: behind the quote that has no backslash before it.
+/// Where a quoted string ends, of whose text this is the rest: behind the quote that has no backslash before
+/// it.
 fn end_of_quoted(text: &[u8]) -> Option<usize> {
     let mut at = 0;
     while let Some(&b) = text.get(at) {
@@ -203,7 +206,8 @@ fn end_of_quoted(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// How long the trailers are, which are checked and dropped: what they say comes too late for anything that had to be decided. `None`: they are not complete.
+/// How long the trailers are, which are checked and dropped: what they say comes too late for anything that
+/// had to be decided. `None`: they are not complete.
 fn trailers(bytes: &[u8]) -> Result<Option<usize>, Refused> {
     let seen = &bytes[..bytes.len().min(LONGEST_TRAILERS)];
     let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];

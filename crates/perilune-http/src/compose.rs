@@ -1,7 +1,8 @@
 //! Heads of messages, from values of programs to bytes.
 //!
-//! Names and values come from programs, which put into them what they have from elsewhere. So every one is looked at: a line's end within a value would begin a field,
-//! or a response, of somebody else's making. What delimits the body is the business of this file alone.
+//! Names and values come from programs, which put into them what they have from elsewhere. So every one is
+//! looked at: a line's end within a value would begin a field, or a response, of somebody else's making. What
+//! delimits the body is the business of this file alone.
 
 use crate::date;
 use perilune_vm::{Gc, LuaResult, Table, Value, Vm};
@@ -129,7 +130,8 @@ fn field(vm: &mut Vm, out: &mut Vec<u8>, name: &[u8], value: Value, said: &mut S
     Ok(())
 }
 
-/// Ends a head: what it says of the body, and the empty line. Returns how long the body has to be, if a field says so.
+/// Ends a head: what it says of the body, and the empty line. Returns how long the body has to be, if a field
+/// says so.
 ///
 /// # Errors
 /// A field says another length than the body has.

@@ -1,7 +1,8 @@
 //! Where bodies end (RFC 9112, section 6).
 //!
-//! A message that says it twice is refused, whether or not the two agree: `Content-Length` beside `Transfer-Encoding` and repeated `Content-Length` are how
-//! requests are smuggled past a proxy that looks at the other one.
+//! A message that says it twice is refused, whether or not the two agree: `Content-Length` beside
+//! `Transfer-Encoding` and repeated `Content-Length` are how requests are smuggled past a proxy that looks at
+//! the other one.
 
 use crate::refused::{Refused, bad, refused};
 

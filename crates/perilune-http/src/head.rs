@@ -1,17 +1,18 @@
 //! Heads of requests and responses: from bytes to slices of them.
 //!
-//! `httparse` finds the parts. What it is lenient about is refused here, since every leniency is one that a proxy before or behind us may not share, and then the
-//! two see different messages in the same bytes:
+//! `httparse` finds the parts. What it is lenient about is refused here, since every leniency is one that a
+//! proxy before or behind us may not share, and then the two see different messages in the same bytes:
 //!
 //! * lines that end with LF alone;
 //! * more than a few empty lines before the head;
 //! * a target with anything but visible ASCII in it, or with a fragment;
 //! * a request of HTTP/1.1 without exactly one `Host`, or with one that is no host.
 //!
-//! It refuses by itself: folded lines, spaces before the colon, names that are no tokens, control characters in values.
+//! It refuses by itself: folded lines, spaces before the colon, names that are no tokens, control characters
+//! in values.
 //!
-//! A head that is not complete yet is parsed again from its beginning when more has come. The limit on its size bounds what that can cost, and what can never become a
-//! head is refused early.
+//! A head that is not complete yet is parsed again from its beginning when more has come. The limit on its
+//! size bounds what that can cost, and what can never become a head is refused early.
 
 use crate::framing::{self, Framing};
 use crate::refused::{Refused, bad, refused};
@@ -329,7 +330,8 @@ impl<'b> Found<'b> {
     }
 }
 
-/// Whether this is `host [":" port]` (RFC 3986, section 3.2, without the name of a user): what two programs might take apart differently is none.
+/// Whether this is `host [":" port]` (RFC 3986, section 3.2, without the name of a user): what two programs
+/// might take apart differently is none.
 fn is_host(text: &str) -> bool {
     let (is_name, port) = match text.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {

@@ -1,15 +1,20 @@
 //! HTTP/1.1: `require "perilune.http"`, a server and a client on the sockets of `perilune-io`.
 //!
 //! # Terms
-//! * A *head* is the first line of a message with its header fields; the *body* is what follows. *Framing* is how one sees where the body ends.
-//! * A *turn* of a connection is a request with its response. A connection has one turn at a time; a client that sends more at once (*pipelining*) gets
-//!   its responses in order because the next head is only looked at when the turn has ended.
+//! * A *head* is the first line of a message with its header fields; the *body* is what follows. *Framing* is
+//!   how one sees where the body ends.
+//! * A *turn* of a connection is a request with its response. A connection has one turn at a time; a client
+//!   that sends more at once (*pipelining*) gets its responses in order because the next head is only looked
+//!   at when the turn has ended.
 //!
 //! # What is Rust and what is Lua
-//! What is done for each byte, and what decides about safety, is Rust: parsing heads, framing, chunks, addresses, composing heads. What is done once per message is Lua
-//! (`lua/`): routes, the loop of a connection, limits of time, redirects, the pool. It calls one native to read a head and one to send a response, and makes one table, the
-//! request; so the difference to a loop in Rust is small, and in Lua a handler is called as any function is: it waits, is cancelled and fails as the
-//! program's own code does. Rejected: the loop as a native, which would have to put aside where it is at each wait, and could not call a handler that waits.
+//! What is done for each byte, and what decides about safety, is Rust: parsing heads, framing, chunks,
+//! addresses, composing heads. What is done once per message is Lua (`lua/`): routes, the loop of a
+//! connection, limits of time, redirects, the pool. It calls one native to read a head and one to send a
+//! response, and makes one table, the request; so the difference to a loop in Rust is small, and in Lua a
+//! handler is called as any function is: it waits, is cancelled and fails as the program's own code does.
+//! Rejected: the loop as a native, which would have to put aside where it is at each wait, and could not call
+//! a handler that waits.
 //!
 //! # Layers
 //!
@@ -25,9 +30,11 @@
 //! | `lua/client.lua` | the client | |
 //!
 //! # What always holds
-//! * Bytes that might be understood in two ways are refused, not repaired (`head.rs`, `framing.rs`, `chunked.rs`): whoever stands before or behind us sees the same messages.
+//! * Bytes that might be understood in two ways are refused, not repaired (`head.rs`, `framing.rs`,
+//!   `chunked.rs`): whoever stands before or behind us sees the same messages.
 //! * What a program says in a header field cannot end it (`compose.rs`).
-//! * A connection whose peer's next byte could be taken for something else is closed: after a refusal, after a body that was not read to its end.
+//! * A connection whose peer's next byte could be taken for something else is closed: after a refusal, after
+//!   a body that was not read to its end.
 //! * Every wait for a peer has a time, every buffer that a peer fills a limit.
 //! * An error of a handler ends the turn, and nothing else.
 

@@ -1,6 +1,7 @@
 //! What the Lua part calls for each message: natives on connections.
 //!
-//! A native that waits is called again with the same arguments, so each takes from the connection only when it has all that it returns.
+//! A native that waits is called again with the same arguments, so each takes from the connection only when
+//! it has all that it returns.
 
 use crate::chunked::Decoder;
 use crate::compose::{self, Body};
@@ -57,11 +58,12 @@ fn limits(vm: &mut Vm, n: u32) -> LuaResult<Limits> {
     Ok(Limits { bytes: number(vm.check_int(n)?), fields: number(vm.check_int(n + 1)?).min(MOST_FIELDS) })
 }
 
-// -- Reading ---------------------------------------------------------------------------------------------------------------------
+// -- Reading ------------------------------------------------------------------------------------------------
 
 /// `read_request(c, seconds, bytes, fields)`: waits for a head.
 ///
-/// * `method, path, headers, left, wishes, query, target, minor, host`: the target only if it is not the path, the host only if the target says it;
+/// * `method, path, headers, left, wishes, query, target, minor, host`: the target only if it is not the
+///   path, the host only if the target says it;
 /// * `true`: some of it has come, and the time for that part has to be another one: to be called again;
 /// * `nil, message, code`;
 /// * `false, message, status`: it is refused.
@@ -107,7 +109,8 @@ static READ_REQUEST: Native = Native::leaf("read_request", |vm| {
     results(vm, outcome)
 });
 
-/// `read_response(c, seconds, bytes, fields, method)`: `status, reason, headers, left, wishes, minor`; `nil, message, code`.
+/// `read_response(c, seconds, bytes, fields, method)`: `status, reason, headers, left, wishes, minor`;
+/// `nil, message, code`.
 static READ_RESPONSE: Native = Native::leaf("read_response", |vm| {
     let stream = this(vm)?;
     let limits = limits(vm, 3)?;
@@ -143,7 +146,8 @@ static READ_RESPONSE: Native = Native::leaf("read_response", |vm| {
     results(vm, outcome)
 });
 
-/// `read_chunks(c, seconds, state, most)`: `data, state`; the state is -3 when the body has ended. `nil, message, code`.
+/// `read_chunks(c, seconds, state, most)`: `data, state`; the state is -3 when the body has ended.
+/// `nil, message, code`.
 static READ_CHUNKS: Native = Native::leaf("read_chunks", |vm| {
     let stream = this(vm)?;
     let before = Decoder::unpack(vm.check_int(3)?);
@@ -199,9 +203,10 @@ static HAS_UNREAD: Native = Native::leaf("has_unread", |vm| {
     vm.ret(has)
 });
 
-// -- Traces ----------------------------------------------------------------------------------------------------------------------
+// -- Traces -------------------------------------------------------------------------------------------------
 
-/// `request_begins(c, name)`: tells traces that the running fiber begins to answer a request; the fiber, for the other two, or false if nobody wants to know.
+/// `request_begins(c, name)`: tells traces that the running fiber begins to answer a request; the fiber, for
+/// the other two, or false if nobody wants to know.
 static REQUEST_BEGINS: Native = Native::leaf("request_begins", |vm| {
     if !is_seen() {
         return vm.ret(false);
@@ -272,7 +277,8 @@ fn wishes(wishes: Wishes) -> i64 {
     i64::from(wishes.keep) | i64::from(wishes.expects) << 1 | i64::from(wishes.upgrade) << 2
 }
 
-/// Header fields as a table: names in lower case; what is repeated is joined with commas, but `set-cookie`, which is a list always.
+/// Header fields as a table: names in lower case; what is repeated is joined with commas, but `set-cookie`,
+/// which is a list always.
 fn headers(vm: &mut Vm, fields: &[Header<'_>]) -> LuaResult<Gc<Table>> {
     let mut entries: Vec<Value> = Vec::with_capacity(2 * fields.len());
     let mut lower = Vec::new();
@@ -303,7 +309,7 @@ fn headers(vm: &mut Vm, fields: &[Header<'_>]) -> LuaResult<Gc<Table>> {
     Ok(vm.new_record(&entries, Guess::default(), 0)?.table)
 }
 
-// -- Writing ---------------------------------------------------------------------------------------------------------------------
+// -- Writing ------------------------------------------------------------------------------------------------
 
 /// What a head is for, in the last argument of the natives that send one.
 mod mode {
@@ -378,8 +384,8 @@ fn send(
     }
 }
 
-/// `send_response(c, status, headers, body, mode)`: `closes, length`: whether the connection ends with it, and how long a body in pieces has to be, if the
-/// program said that; `nil, message, code`.
+/// `send_response(c, status, headers, body, mode)`: `closes, length`: whether the connection ends with it,
+/// and how long a body in pieces has to be, if the program said that; `nil, message, code`.
 static SEND_RESPONSE: Native = Native::leaf("send_response", |vm| {
     let stream = this(vm)?;
     let status = vm.check_int(2)?;

@@ -81,8 +81,8 @@ static IS_TOKEN: Native = Native::leaf("is_token", |vm| {
     vm.ret(is)
 });
 
-/// `file(folder, path)`: what a path below a folder leads to: `kind, file, size, date, mark`; the file is open. Nil if there is nothing, or if it leads out of the folder, be it by a
-/// symbolic link.
+/// `file(folder, path)`: what a path below a folder leads to: `kind, file, size, date, mark`; the file is
+/// open. Nil if there is nothing, or if it leads out of the folder, be it by a symbolic link.
 static FILE: Native = Native::leaf("file", |vm| {
     let (folder, path) = (bytes_of(vm, 1)?, bytes_of(vm, 2)?);
     let found = open_beneath(Path::new(OsStr::from_bytes(&folder)), Path::new(OsStr::from_bytes(&path)));
@@ -104,7 +104,8 @@ static FILE: Native = Native::leaf("file", |vm| {
     Ok(5)
 });
 
-/// `room()`: how many connections a server may have if nobody says it: 10,000, or four of five of the descriptors that the system allows.
+/// `room()`: how many connections a server may have if nobody says it: 10,000, or four of five of the
+/// descriptors that the system allows.
 static ROOM: Native = Native::leaf("room", |vm| {
     let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     vm.ret((descriptors.unwrap_or(u64::MAX) / 5).saturating_mul(4).clamp(1, 10_000) as i64)
@@ -136,7 +137,8 @@ static INFLATER: Native = Native::leaf("inflater", |vm| {
     vm.ret(Value::from(inflater))
 });
 
-/// `inflate(inflater, piece)`: what that piece adds; without a piece: whether the end was there. `nil, message`.
+/// `inflate(inflater, piece)`: what that piece adds; without a piece: whether the end was there.
+/// `nil, message`.
 static INFLATE: Native = Native::leaf("inflate", |vm| {
     let piece = if vm.arg_is_none_or_nil(2) { None } else { Some(bytes_of(vm, 2)?) };
     let inflater = vm.check_userdata::<Inflater>(1, INFLATER_NAME)?;

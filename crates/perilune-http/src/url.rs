@@ -1,7 +1,8 @@
 //! Addresses of pages (RFC 3986), as far as `http` and `https` need them.
 //!
-//! What is taken apart here decides which host gets a request and its secrets, so what might be read in two ways is refused: names and passwords before the host,
-//! backslashes, control characters, spaces, hosts that are no ASCII. Bytes above 127 in a path or a query are escaped.
+//! What is taken apart here decides which host gets a request and its secrets, so what might be read in two
+//! ways is refused: names and passwords before the host, backslashes, control characters, spaces, hosts that
+//! are no ASCII. Bytes above 127 in a path or a query are escaped.
 
 use std::fmt::Write;
 
@@ -76,7 +77,8 @@ impl Url {
         Ok(url)
     }
 
-    /// Host and port as they stand in an address and in the field `Host`: the port only if it is not the scheme's.
+    /// Host and port as they stand in an address and in the field `Host`: the port only if it is not the
+    /// scheme's.
     pub fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         match (self.scheme, self.port) {
@@ -198,7 +200,8 @@ pub fn escape(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes that a text with `%XX` stands for; `None`: a percent sign without two digits. `plus`: a `+` is a space, as in forms.
+/// The bytes that a text with `%XX` stands for; `None`: a percent sign without two digits. `plus`: a `+` is a
+/// space, as in forms.
 pub fn unescape(text: &[u8], plus: bool) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.iter();

@@ -1,11 +1,14 @@
-//! What a message costs a server: 64 bytes echoed over loopback, processor time of the server's process per message.
+//! What a message costs a server: 64 bytes echoed over loopback, processor time of the server's process per
+//! message.
 //!
 //! ```text
 //! cargo run --profile fast -p perilune-io --example echo [-- COMMAND]
 //! ```
 //!
-//! Runs a bare server of this file (one thread, `epoll`, no buffers) and `COMMAND` (`target/fast/perilune`) with the server below, told by `epoll` and by `io_uring`, in turn, with 1, 12 and 100
-//! connections. The client is one thread that answers each answer with the next message. What counts are the ratios within one run (of `epoll` to the bare one, of `io_uring` to `epoll`): machines differ, and so do their moods.
+//! Runs a bare server of this file (one thread, `epoll`, no buffers) and `COMMAND` (`target/fast/perilune`)
+//! with the server below, told by `epoll` and by `io_uring`, in turn, with 1, 12 and 100 connections. The
+//! client is one thread that answers each answer with the next message. What counts are the ratios within one
+//! run (of `epoll` to the bare one, of `io_uring` to `epoll`): machines differ, and so do their moods.
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};

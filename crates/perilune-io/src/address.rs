@@ -1,4 +1,5 @@
-//! Addresses as programs write them: `"host:port"`, `"[::1]:80"`, `"*:80"`, `"unix:/path"`, `"unix:@name"` (Linux's names that are no files).
+//! Addresses as programs write them: `"host:port"`, `"[::1]:80"`, `"*:80"`, `"unix:/path"`, `"unix:@name"`
+//! (Linux's names that are no files).
 
 use perilune_vm::{LuaResult, Value, Vm};
 use rustix::fd::OwnedFd;
@@ -49,7 +50,8 @@ pub fn parse(text: &[u8]) -> Result<Target, String> {
     of_host(host, port)
 }
 
-/// The address that is argument `n`: one text, or a host with its port as the next argument, as `address()` gives them.
+/// The address that is argument `n`: one text, or a host with its port as the next argument, as `address()`
+/// gives them.
 ///
 /// # Errors
 /// It is neither.
@@ -151,8 +153,10 @@ pub fn text(address: Option<SocketAddrAny>) -> String {
     }
 }
 
-/// Has a socket that is about to listen at this address, or to connect to it, send when it can, if it is the loopback interface's. BBR would spread what goes over the time by a timer, for the sake of queues on the way; here there is no way, and
-/// the timer is most of what a large message costs. A connection that has begun with BBR keeps the timer. What cannot be set is done without.
+/// Has a socket that is about to listen at this address, or to connect to it, send when it can, if it is the
+/// loopback interface's. BBR would spread what goes over the time by a timer, for the sake of queues on the
+/// way; here there is no way, and the timer is most of what a large message costs. A connection that has
+/// begun with BBR keeps the timer. What cannot be set is done without.
 pub fn unpace(fd: &OwnedFd, address: &SocketAddr) {
     if plain(*address).ip().is_loopback()
         && sockopt::tcp_congestion(fd).is_ok_and(|name| name.starts_with("bbr"))
@@ -161,7 +165,8 @@ pub fn unpace(fd: &OwnedFd, address: &SocketAddr) {
     }
 }
 
-/// The two halves of what [`text`] gives: the host, without brackets, and its port; or the path of a socket of the file system, which has none.
+/// The two halves of what [`text`] gives: the host, without brackets, and its port; or the path of a socket
+/// of the file system, which has none.
 pub fn halves(endpoint: &str) -> (&str, Option<u16>) {
     if let Some(path) = endpoint.strip_prefix("unix:") {
         return (path, None);

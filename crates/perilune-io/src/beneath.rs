@@ -1,7 +1,10 @@
-//! Files below a folder, for servers: what a path leads to without leaving the folder, be it by `..` or by symbolic links.
+//! Files below a folder, for servers: what a path leads to without leaving the folder, be it by `..` or by
+//! symbolic links.
 //!
-//! The system resolves the path and sees to that itself (`RESOLVE_BENEATH`). It refuses more than has to be: a link that says where it leads from the root on, and one that leaves the folder on its way back into it. Where it
-//! refuses, or does not have the call, the real path is found first, which has no links, and then no link is followed: whoever makes one meanwhile finds that it is not.
+//! The system resolves the path and sees to that itself (`RESOLVE_BENEATH`). It refuses more than has to be:
+//! a link that says where it leads from the root on, and one that leaves the folder on its way back into it.
+//! Where it refuses, or does not have the call, the real path is found first, which has no links, and then no
+//! link is followed: whoever makes one meanwhile finds that it is not.
 
 use crate::file::File;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,6 +1,7 @@
 //! Bytes that have come and were not taken yet, or were written and have not gone yet.
 //!
-//! An empty buffer holds no memory: what it had goes to the thread, for the next one that needs some. So an idle connection costs nothing here, and a busy one does not allocate.
+//! An empty buffer holds no memory: what it had goes to the thread, for the next one that needs some. So an
+//! idle connection costs nothing here, and a busy one does not allocate.
 
 use std::cell::Cell;
 

@@ -1,10 +1,13 @@
 //! Cases of `pl.select`: connections, listeners, sockets for datagrams, watched files, processes.
 //!
-//! A `select` says which of them is ready and, of those whose things come one by one, hands out the first: a connection that was accepted, a datagram, a change, the end of a process. Of the
-//! bytes of a connection it takes none: it says that a read has something to return, so nothing is lost when another case is faster, and the program reads as it likes.
+//! A `select` says which of them is ready and, of those whose things come one by one, hands out the first: a
+//! connection that was accepted, a datagram, a change, the end of a process. Of the bytes of a connection it
+//! takes none: it says that a read has something to return, so nothing is lost when another case is faster,
+//! and the program reads as it likes.
 //!
-//! The kernel takes no claims: it wakes whoever waits for a descriptor, which asks again. So a case that is dropped with its wait, and may have been told of something that it did not take, passes that
-//! on ([`Case`]'s `drop`), as other waits do.
+//! The kernel takes no claims: it wakes whoever waits for a descriptor, which asks again. So a case that is
+//! dropped with its wait, and may have been told of something that it did not take, passes that on
+//! ([`Case`]'s `drop`), as other waits do.
 
 use crate::poller::Source;
 use crate::slot::{Left, Slot, Wakes};

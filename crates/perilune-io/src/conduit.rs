@@ -1,11 +1,16 @@
 //! A file's bytes to a socket by way of a pipe of the thread: one `splice` from the file, one to the socket.
 //!
-//! `sendfile` does the same with a pipe of its own that holds 16 pages, so a MiB passes it in 16 rounds, between each two of which the peer may have read all there was, and has to be woken anew. A pipe that holds the whole piece hands it
-//! over at once: two thirds of the processor time, and a fourth of the wakeups (docs/benchmarks.md).
+//! `sendfile` does the same with a pipe of its own that holds 16 pages, so a MiB passes it in 16 rounds,
+//! between each two of which the peer may have read all there was, and has to be woken anew. A pipe that
+//! holds the whole piece hands it over at once: two thirds of the processor time, and a fourth of the wakeups
+//! (docs/benchmarks.md).
 //!
-//! That holds if the socket takes the piece whole. What it does not take is dropped with the pipe, since the next piece is another connection's: so who uses a conduit has seen before that the peer takes as much (`stream.rs`).
+//! That holds if the socket takes the piece whole. What it does not take is dropped with the pipe, since the
+//! next piece is another connection's: so who uses a conduit has seen before that the peer takes as much
+//! (`stream.rs`).
 //!
-//! Rejected: a pipe for each connection that keeps what has not gone, which would be two descriptors and 256 pages held for each slow client.
+//! Rejected: a pipe for each connection that keeps what has not gone, which would be two descriptors and 256
+//! pages held for each slow client.
 
 use perilune_stdlib::sigpipe;
 use rustix::fd::{AsFd, OwnedFd};
@@ -39,7 +44,8 @@ pub struct Passed {
     pub offered: usize,
 }
 
-/// Sends at most `most` bytes of `file` from `at` on to a socket that does not block. `None`: there is no such pipe here, or the file cannot be read into one, and nothing has happened.
+/// Sends at most `most` bytes of `file` from `at` on to a socket that does not block. `None`: there is no
+/// such pipe here, or the file cannot be read into one, and nothing has happened.
 ///
 /// # Errors
 /// The socket's; it has taken nothing.

@@ -79,7 +79,7 @@ fn opt_bytes(vm: &mut Vm, n: u32, default: usize) -> LuaResult<usize> {
     if vm.arg_is_none_or_nil(n) { Ok(default) } else { check_bytes(vm, n, 1) }
 }
 
-// -- Reading ---------------------------------------------------------------------------------------------------------------------
+// -- Reading ------------------------------------------------------------------------------------------------
 
 /// What a look at the buffer came to.
 pub enum Step {
@@ -91,8 +91,9 @@ pub enum Step {
     Fail(Failure),
 }
 
-/// Reads until `step` finds in the buffer what it wants, the stream ends, or the time is over. What was written to the connection goes out
-/// before the system is asked for more: answers to requests that have come together go together.
+/// Reads until `step` finds in the buffer what it wants, the stream ends, or the time is over. What was
+/// written to the connection goes out before the system is asked for more: answers to requests that have come
+/// together go together.
 ///
 /// # Errors
 /// The park, to be passed on; a failure; what `step` says.
@@ -198,7 +199,8 @@ static READ_EXACT: Native = Native::leaf("read_exact", |vm| {
     results(vm, outcome)
 });
 
-/// `c:read_into(array [, i [, n]])`: what is there, at most `n` bytes, into the elements from `i` on of an array of `u8`; how many that were.
+/// `c:read_into(array [, i [, n]])`: what is there, at most `n` bytes, into the elements from `i` on of an
+/// array of `u8`; how many that were.
 static READ_INTO: Native = Native::leaf("read_into", |vm| {
     let array = array::check(vm, 2)?;
     let len = array.view().len();
@@ -400,7 +402,7 @@ impl Ready for Stream {
     }
 }
 
-// -- Writing ---------------------------------------------------------------------------------------------------------------------
+// -- Writing ------------------------------------------------------------------------------------------------
 
 /// `c:write(...)`: strings and numbers, taken whole or not at all.
 static WRITE: Native = Native::leaf("write", |vm| {
@@ -422,7 +424,8 @@ static WRITE: Native = Native::leaf("write", |vm| {
     }
 });
 
-/// Writes so many bytes, whole or not at all: waits while too much waits to go, then has `give` pass the pieces to the function that it gets.
+/// Writes so many bytes, whole or not at all: waits while too much waits to go, then has `give` pass the
+/// pieces to the function that it gets.
 ///
 /// # Errors
 /// The park, to be passed on; a failure; what `give` says.
@@ -456,7 +459,8 @@ pub fn write(
     }
 }
 
-/// Waits for the end of a handshake, if one is under way; how it ended is for the caller to find out. What comes is dealt with by whoever is woken, for all.
+/// Waits for the end of a handshake, if one is under way; how it ended is for the caller to find out. What
+/// comes is dealt with by whoever is woken, for all.
 pub fn established(vm: &mut Vm, stream: &Arc<Stream>, progress: &Progress) -> Result<(), Stop> {
     while stream.is_handshaking() {
         let mut input = stream.input();
@@ -481,7 +485,8 @@ pub fn established(vm: &mut Vm, stream: &Arc<Stream>, progress: &Progress) -> Re
     Ok(())
 }
 
-/// `c:start_tls(options)`: from now on a TLS session; waits for its handshake, for `timeout` seconds at most. Who has accepted the connection is the server.
+/// `c:start_tls(options)`: from now on a TLS session; waits for its handshake, for `timeout` seconds at most.
+/// Who has accepted the connection is the server.
 static START_TLS: Native = Native::leaf("start_tls", |vm| {
     let stream = this(vm, 2, Limit::Own)?;
     let outcome = start_tls(vm, &stream);
@@ -579,7 +584,8 @@ static CLOSE_WRITE: Native = Native::leaf("close_write", |vm| {
     done(vm, outcome)
 });
 
-/// `c:close()`: waits until what was written has gone, then closes. Whatever it returns, the connection is closed.
+/// `c:close()`: waits until what was written has gone, then closes. Whatever it returns, the connection is
+/// closed.
 static CLOSE: Native = Native::leaf("close", |vm| {
     let stream = this(vm, 1, Limit::WriteTimeout)?;
     let outcome = flush(vm, &stream);
@@ -605,7 +611,8 @@ static ABORT: Native = Native::leaf("abort", |vm| {
     vm.ret(first)
 });
 
-/// `c:copy_to(other)`: writes all that comes to the other connection, until the stream ends; how many bytes that were.
+/// `c:copy_to(other)`: writes all that comes to the other connection, until the stream ends; how many bytes
+/// that were.
 static COPY_TO: Native = Native::leaf("copy_to", |vm| {
     let from = this(vm, 2, Limit::ReadTimeout)?;
     let to: Arc<Stream> = vm.check_shared_arc(2, &CONNECTION)?;
@@ -678,7 +685,7 @@ static COPY_TO: Native = Native::leaf("copy_to", |vm| {
     }
 });
 
-// -- Everything else -------------------------------------------------------------------------------------------------------------
+// -- Everything else ----------------------------------------------------------------------------------------
 
 /// `c:set{read_timeout=, write_timeout=, nodelay=, high_water=}`: the connection.
 static SET: Native = Native::leaf("set", |vm| {

@@ -1,7 +1,10 @@
-//! Any descriptor, for natives of rooms below: what `perilune_vm::host` calls `Descriptors`. The standard library's pipes, FIFOs and terminals wait here.
+//! Any descriptor, for natives of rooms below: what `perilune_vm::host` calls `Descriptors`. The standard
+//! library's pipes, FIFOs and terminals wait here.
 //!
-//! Nothing is done to the descriptor: one that is inherited is shared with other programs, and must go on blocking for them. Who waits looks whether it is ready (`poll`) before each
-//! attempt. What a helper does to a file on a disk is waited for here too, by a bell in place of a descriptor. All who wait are woken at an edge's consequences: the first by the edge, the others by whoever has taken something (`pass_on`).
+//! Nothing is done to the descriptor: one that is inherited is shared with other programs, and must go on
+//! blocking for them. Who waits looks whether it is ready (`poll`) before each attempt. What a helper does to
+//! a file on a disk is waited for here too, by a bell in place of a descriptor. All who wait are woken at an
+//! edge's consequences: the first by the edge, the others by whoever has taken something (`pass_on`).
 
 use crate::fs::FILES;
 use crate::poller::{self, Registration};

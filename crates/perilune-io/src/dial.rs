@@ -1,8 +1,10 @@
 //! `net.connect` and `net.resolve`: natives that wait for answers to names and for attempts to connect.
 //!
-//! A name can mean several addresses, of two kinds. They are tried in turn ([`resolve::in_turn`]); if an attempt has led nowhere after [`STAGGER`], the next one begins beside it, and
-//! the first that succeeds wins (RFC 8305). All attempts of one call are one wait: its waiter is left with each. The state is put aside with the wait, so a cancellation drops it, and
-//! that closes what had been begun. With `tls=` the handshake follows, within the same time; who gets the connection gets it with a session.
+//! A name can mean several addresses, of two kinds. They are tried in turn ([`resolve::in_turn`]); if an
+//! attempt has led nowhere after [`STAGGER`], the next one begins beside it, and the first that succeeds wins
+//! (RFC 8305). All attempts of one call are one wait: its waiter is left with each. The state is put aside
+//! with the wait, so a cancellation drops it, and that closes what had been begun. With `tls=` the handshake
+//! follows, within the same time; who gets the connection gets it with a session.
 
 use crate::address::{self, Target};
 use crate::connection::{self, CONNECTION, Stop};
@@ -44,7 +46,7 @@ impl Awaited for Called {
     }
 }
 
-// -- Names -----------------------------------------------------------------------------------------------------------------------
+// -- Names --------------------------------------------------------------------------------------------------
 
 /// A name that is being looked up.
 struct LookUp {
@@ -52,7 +54,8 @@ struct LookUp {
     deadline: Option<Instant>,
 }
 
-/// The addresses of a name, by and by: the beginning of each turn of a native that wants them. `None`: this is a turn for something else.
+/// The addresses of a name, by and by: the beginning of each turn of a native that wants them. `None`: this
+/// is a turn for something else.
 ///
 /// # Errors
 /// The park.
@@ -136,7 +139,7 @@ fn timeout_of(vm: &mut Vm, n: u32) -> LuaResult<Option<Instant>> {
     options::deadline(vm, table)
 }
 
-// -- Connecting ------------------------------------------------------------------------------------------------------------------
+// -- Connecting ---------------------------------------------------------------------------------------------
 
 /// An attempt that is under way.
 struct Attempt {
@@ -329,7 +332,8 @@ fn wish(vm: &mut Vm) -> LuaResult<Wish> {
     Ok(Wish { target, span, nodelay, tls })
 }
 
-/// `net.connect(address)`, `net.connect(host, port)`, `net.connect{host=, port=, timeout=, nodelay=, tls=}`, `net.connect{path=}`.
+/// `net.connect(address)`, `net.connect(host, port)`, `net.connect{host=, port=, timeout=, nodelay=, tls=}`,
+/// `net.connect{path=}`.
 pub static CONNECT: Native = Native::leaf("connect", |vm| {
     let waits = match outside::woken(vm)? {
         Turn::Asleep => return Err(vm.park()),

@@ -20,7 +20,8 @@ const WHAT: [&str; 9] = [
     "connection",
 ];
 
-/// `does(what [, with])`: what the running fiber does, and by which connection or listener. For the Lua halves of modules.
+/// `does(what [, with])`: what the running fiber does, and by which connection or listener. For the Lua
+/// halves of modules.
 pub static DOES: Native = Native::leaf("does", |vm| {
     let what = WHAT[vm.check_option(1, None, &WHAT)?];
     let with = with(vm);

@@ -1,6 +1,7 @@
 //! What may go wrong without anybody's mistake, and how programs are told: `nil, message, code`.
 //!
-//! The code is what programs compare. A word stands for what they tell apart, whatever the system calls it; for the rest it is the errno's name.
+//! The code is what programs compare. A word stands for what they tell apart, whatever the system calls it;
+//! for the rest it is the errno's name.
 
 use perilune_vm::{LuaResult, Value, Vm};
 use rustix::io::Errno;

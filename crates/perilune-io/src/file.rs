@@ -1,18 +1,25 @@
-//! Open files: `fs.open`. A file object reads and writes in pieces, at its position or anywhere, and a fiber that waits for the disk stops nobody else.
+//! Open files: `fs.open`. A file object reads and writes in pieces, at its position or anywhere, and a fiber
+//! that waits for the disk stops nobody else.
 //!
 //! # Reading
-//! What the disk gives goes into the file's buffer and is handed out from there, as with connections: a read that is cancelled leaves there what it had asked for. The *position* is that of the
-//! next byte that is handed out. What the system has in memory is taken at once (`RWF_NOWAIT`); for the rest a helper reads (`helpers.rs`), or in programs that have nothing else to run, the
-//! thread itself. A helper reads without any lock and adds what it got if the buffer still ends where it began; otherwise another fiber has moved it, and the reader asks again. So fibers
-//! that read one file at once share its bytes, and none comes twice.
+//! What the disk gives goes into the file's buffer and is handed out from there, as with connections: a read
+//! that is cancelled leaves there what it had asked for. The *position* is that of the next byte that is
+//! handed out. What the system has in memory is taken at once (`RWF_NOWAIT`); for the rest a helper reads
+//! (`helpers.rs`), or in programs that have nothing else to run, the thread itself. A helper reads without
+//! any lock and adds what it got if the buffer still ends where it began; otherwise another fiber has moved
+//! it, and the reader asks again. So fibers that read one file at once share its bytes, and none comes twice.
 //!
 //! # Writing
-//! A write takes its place first: the position goes behind it, and the buffer is dropped. Then the bytes go there: at once while the device takes writes quickly (`pace.rs` of the standard library), else by a helper. Writers at the same
-//! time have places of their own; with `"a"` the system finds the place. A write that is cancelled before a helper has begun does not happen; one that has begun comes to its end.
+//! A write takes its place first: the position goes behind it, and the buffer is dropped. Then the bytes go
+//! there: at once while the device takes writes quickly (`pace.rs` of the standard library), else by a
+//! helper. Writers at the same time have places of their own; with `"a"` the system finds the place. A write
+//! that is cancelled before a helper has begun does not happen; one that has begun comes to its end.
 //!
 //! # Without a position
-//! FIFOs and terminals are read and written where they are. Their bytes come once, and a read may take for ever. So one read is under way at a time, and whoever wants bytes waits for it, whoever has
-//! asked for it: a fiber may have been cancelled meanwhile. Rejected: a read for each fiber that waits; bytes that came to the read of a cancelled one woke nobody.
+//! FIFOs and terminals are read and written where they are. Their bytes come once, and a read may take for
+//! ever. So one read is under way at a time, and whoever wants bytes waits for it, whoever has asked for it:
+//! a fiber may have been cancelled meanwhile. Rejected: a read for each fiber that waits; bytes that came to
+//! the read of a cancelled one woke nobody.
 //!
 //! `close` takes the descriptor away from operations that have not begun; its number is free when the
 //! last of the others has ended.
@@ -215,7 +222,8 @@ impl File {
         Ok(true)
     }
 
-    /// Without a position: has a helper read, or waits for the read that is under way. `seen`: so many had ended when the buffer had too little.
+    /// Without a position: has a helper read, or waits for the read that is under way. `seen`: so many had
+    /// ended when the buffer had too little.
     fn fill_for(
         self: &Arc<File>,
         want: usize,
@@ -329,7 +337,7 @@ impl File {
     }
 }
 
-// -- Opening ---------------------------------------------------------------------------------------------------------------------
+// -- Opening ------------------------------------------------------------------------------------------------
 
 /// What a mode of `fs.open` means: those of `io.open`, and `x`: the file is not there yet.
 fn flags_of(mode: &[u8]) -> Option<OFlags> {
@@ -386,7 +394,7 @@ pub static OPEN: Native = Native::leaf("open", |vm| {
     })
 });
 
-// -- Reading ---------------------------------------------------------------------------------------------------------------------
+// -- Reading ------------------------------------------------------------------------------------------------
 
 /// What a look at the buffer came to.
 enum Look {
@@ -601,7 +609,7 @@ fn check_offset(vm: &mut Vm, n: u32) -> LuaResult<u64> {
     u64::try_from(offset).map_err(|_| vm.arg_error(n, "an offset must not be negative"))
 }
 
-// -- Writing ---------------------------------------------------------------------------------------------------------------------
+// -- Writing ------------------------------------------------------------------------------------------------
 
 fn done(vm: &mut Vm, outcome: Result<(), Failure>) -> LuaResult<u32> {
     match outcome {
@@ -673,7 +681,7 @@ static SYNC: Native = Native::leaf("sync", |vm| {
     done(vm, outcome)
 });
 
-// -- Position, size, end ---------------------------------------------------------------------------------------------------------
+// -- Position, size, end ------------------------------------------------------------------------------------
 
 /// The size, from what the system has in memory.
 fn size(file: &File) -> Result<u64, Failure> {

@@ -1,11 +1,15 @@
 //! `require "perilune.fs"`: files by their names, without stopping a domain for a disk.
 //!
-//! The system has no way to be told when a file can be opened, renamed or read: such calls block until the disk has answered. Where others can use the domain they are made by helper threads
-//! of their own (`helpers.rs`), [`FILES`] at most; elsewhere at once, as a helper costs 50 us. What needs no disk is not handed over: reading a file whose name and contents the system has in
-//! memory is tried first, with calls that fail instead of blocking (`RESOLVE_CACHED`, `RWF_NOWAIT`), and writes are made at once while the device has been quick (`pace.rs` of the standard library).
+//! The system has no way to be told when a file can be opened, renamed or read: such calls block until the
+//! disk has answered. Where others can use the domain they are made by helper threads of their own
+//! (`helpers.rs`), [`FILES`] at most; elsewhere at once, as a helper costs 50 us. What needs no disk is not
+//! handed over: reading a file whose name and contents the system has in memory is tried first, with calls
+//! that fail instead of blocking (`RESOLVE_CACHED`, `RWF_NOWAIT`), and writes are made at once while the
+//! device has been quick (`pace.rs` of the standard library).
 //!
-//! An operation that is cancelled, or whose time is over, before a helper has begun with it does not happen; one that has begun comes to its end, and nobody hears of it. One with a time limit is
-//! made by a helper wherever a wait is possible: the thread itself could not be called back.
+//! An operation that is cancelled, or whose time is over, before a helper has begun with it does not happen;
+//! one that has begun comes to its end, and nobody hears of it. One with a time limit is made by a helper
+//! wherever a wait is possible: the thread itself could not be called back.
 
 use crate::cases;
 use crate::failure::Failure;
@@ -95,7 +99,8 @@ pub enum Order<T, W> {
     Work(Arc<Operation>, Option<Instant>, W),
 }
 
-/// Argument `n`, the last one, as a table of options of an operation: `timeout`, and these others. The table, and when the operation is over that begins now.
+/// Argument `n`, the last one, as a table of options of an operation: `timeout`, and these others. The table,
+/// and when the operation is over that begins now.
 fn limits(vm: &mut Vm, n: u32, others: &[&str]) -> LuaResult<(Option<Gc<Table>>, Option<Instant>)> {
     surplus::none_behind(vm, n, Limit::Own)?;
     if vm.arg_is_none_or_nil(n) {
@@ -188,7 +193,7 @@ fn done(vm: &mut Vm, (): ()) -> LuaResult<u32> {
     vm.ret(true)
 }
 
-// -- Contents --------------------------------------------------------------------------------------------------------------------
+// -- Contents -----------------------------------------------------------------------------------------------
 
 /// What `fs.read` is asked for.
 #[derive(Clone, Copy)]
@@ -323,7 +328,8 @@ pub fn patiently<E>(
     bytes.chunks(pace::LARGEST).try_for_each(|piece| pace.patiently(|| write(piece)))
 }
 
-/// Appends to a file that is there, whose name the system has in memory, if its device takes writes quickly. `None`: a helper has to do it.
+/// Appends to a file that is there, whose name the system has in memory, if its device takes writes quickly.
+/// `None`: a helper has to do it.
 fn append_now(path: &Path, text: &[u8]) -> Option<std::io::Result<()>> {
     if text.len() > pace::LARGEST || is_slow_pretended() {
         return None;
@@ -341,7 +347,8 @@ fn append_now(path: &Path, text: &[u8]) -> Option<std::io::Result<()>> {
 /// Whoever reads it finds the old contents or the new ones, whole.
 fn replace(path: &Path, text: &[u8], sync: bool) -> std::io::Result<()> {
     let old = std::fs::metadata(path).ok();
-    // A new file has what the user wants new files to have (`umask`); one that takes another's place has its permissions, and until then those of nobody else.
+    // A new file has what the user wants new files to have (`umask`); one that takes another's place has its
+    // permissions, and until then those of nobody else.
     let mode = if old.is_some() { 0o600 } else { 0o666 };
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let (mut file, name) = temporary(folder, mode)?;
@@ -394,7 +401,7 @@ static TEMPORARY: Native = Native::leaf("temporary", |vm| {
     operate(vm, "make a file in", order, |vm, name: Vec<u8>| vm.ret_str(&name))
 });
 
-// -- Names -----------------------------------------------------------------------------------------------------------------------
+// -- Names --------------------------------------------------------------------------------------------------
 
 /// What is told of a file.
 struct Facts {

@@ -1,11 +1,15 @@
-//! Helper threads, for calls of the system that block and have no other form: looking up names, opening, renaming, waiting for a disk.
+//! Helper threads, for calls of the system that block and have no other form: looking up names, opening,
+//! renaming, waiting for a disk.
 //!
-//! There is a *desk* for each kind of work, with a limit of its own: names that nobody answers do not keep files from being read. Threads begin on demand, and end when they have had
-//! nothing to do for a while. Whoever asks waits as for anything else: its fiber parks with what it wants in a [`Asked`], and is woken when the answer lies there. If the wait ends
-//! early (a timeout, a cancellation), work that has not begun is not begun, and a late answer is dropped with everything it holds.
+//! There is a *desk* for each kind of work, with a limit of its own: names that nobody answers do not keep
+//! files from being read. Threads begin on demand, and end when they have had nothing to do for a while.
+//! Whoever asks waits as for anything else: its fiber parks with what it wants in a [`Asked`], and is woken
+//! when the answer lies there. If the wait ends early (a timeout, a cancellation), work that has not begun is
+//! not begun, and a late answer is dropped with everything it holds.
 //!
-//! Rejected: one pool for everything (what blocks for minutes starves what blocks for microseconds); `io_uring` for files alone, for now (a second backend with a fallback, for calls
-//! that are answered from memory nearly always).
+//! Rejected: one pool for everything (what blocks for minutes starves what blocks for microseconds);
+//! `io_uring` for files alone, for now (a second backend with a fallback, for calls that are answered from
+//! memory nearly always).
 
 use crate::failure::Failure;
 use parking_lot::{Condvar, Mutex};
@@ -47,7 +51,8 @@ impl Desk {
         Desk { name, what, most, longest, queue: Mutex::new(queue), asked: Condvar::new() }
     }
 
-    /// Has `job` done by a helper, which wakes `waiter` then. If nobody waits any more when its turn comes it is not done.
+    /// Has `job` done by a helper, which wakes `waiter` then. If nobody waits any more when its turn comes it
+    /// is not done.
     ///
     /// # Errors
     /// There is too much to do, or there is no thread.

@@ -1,15 +1,19 @@
 //! Servers of a listener, and what they are owed when it is closed.
 //!
-//! The system resets those who have connected and whom nobody has accepted when a listener is closed. They are clients that were told "connected". So as long as a server *keeps* the
-//! listener (`l:serve`, `rpc.serve`), whoever closes it accepts them first: they are its *rest*, which `accept` hands out before it says "closed". Each keeper is told of the close, by a channel: a
-//! server that has no room for more does not accept, and would not hear of it.
+//! The system resets those who have connected and whom nobody has accepted when a listener is closed. They
+//! are clients that were told "connected". So as long as a server *keeps* the listener (`l:serve`,
+//! `rpc.serve`), whoever closes it accepts them first: they are its *rest*, which `accept` hands out before
+//! it says "closed". Each keeper is told of the close, by a channel: a server that has no room for more does
+//! not accept, and would not hear of it.
 //!
-//! Who closes a listener may wait for the keepers to leave, and say how long that may take (`l:close(grace)`): they are told, and tell whether they had to cancel anything.
+//! Who closes a listener may wait for the keepers to leave, and say how long that may take
+//! (`l:close(grace)`): they are told, and tell whether they had to cancel anything.
 //!
-//! A listener without keepers is closed as it is: nobody would take the rest, and a connection that lies there answers nobody and is not reset either. For the same reason the rest
-//! goes with the last keeper.
+//! A listener without keepers is closed as it is: nobody would take the rest, and a connection that lies
+//! there answers nobody and is not reset either. For the same reason the rest goes with the last keeper.
 //!
-//! Rejected: counting those who wait in `accept` as keepers (a loop that computes is none then, though it goes on; and who waits has taken all there was).
+//! Rejected: counting those who wait in `accept` as keepers (a loop that computes is none then, though it
+//! goes on; and who waits has taken all there was).
 
 use crate::listener::{LISTENER, Listener};
 use crate::slot::{Left, Slot, Wakes};
@@ -61,7 +65,8 @@ impl Kept {
         self.state.lock().rest.pop_front()
     }
 
-    /// Tells the keepers that the listener is closed, and how many seconds there are for what is going on, if whoever closes it says so. Under no lock.
+    /// Tells the keepers that the listener is closed, and how many seconds there are for what is going on, if
+    /// whoever closes it says so. Under no lock.
     pub fn tell(&self, grace: Option<f64>) {
         for (_, inlet) in &self.state.lock().keepers {
             if let Some(message) = Parcel::of_plain(grace.map_or(Value::TRUE, Value::float)) {
@@ -83,7 +88,8 @@ impl Drop for Waits {
     }
 }
 
-/// Waits until nobody keeps a listener that is closed. True: nothing had to be cancelled. Nothing is pushed before.
+/// Waits until nobody keeps a listener that is closed. True: nothing had to be cancelled. Nothing is pushed
+/// before.
 ///
 /// # Errors
 /// The park, or what ended the wait; or nothing can wait here.
@@ -182,7 +188,9 @@ static AT_SCOPE_END: Native = Native::leaf("close", |vm| {
     Ok(0)
 });
 
-/// `keep(listener)`: a keeper, which is one until it is closed, and a channel that gets a message when the listener is closed: for how many seconds things may go on, or true. Nothing for what is no listener. For servers written in Lua.
+/// `keep(listener)`: a keeper, which is one until it is closed, and a channel that gets a message when the
+/// listener is closed: for how many seconds things may go on, or true. Nothing for what is no listener. For
+/// servers written in Lua.
 pub static KEEP: Native = Native::leaf("keep", |vm| {
     if vm.arg(1).as_table().is_some() {
         return Ok(0);

@@ -1,26 +1,36 @@
-//! The outside world without threads: `require "perilune.net"`, `require "perilune.process"`, `require "perilune.rpc"`, `require "perilune.ws"`,
-//! `require "perilune.log"`.
+//! The outside world without threads: `require "perilune.net"`, `require "perilune.process"`,
+//! `require "perilune.rpc"`, `require "perilune.ws"`, `require "perilune.log"`.
 //!
-//! A fiber that waits for a socket holds no thread, and a domain that waits holds none either. This room knows sockets and the one poller of the process; what it needs of
-//! the scheduler is `perilune_domain::outside`. `docs/decisions/0027-one-poller.md` has the measurements behind the design.
+//! A fiber that waits for a socket holds no thread, and a domain that waits holds none either. This room
+//! knows sockets and the one poller of the process; what it needs of the scheduler is
+//! `perilune_domain::outside`. `docs/decisions/0027-one-poller.md` has the measurements behind the design.
 //!
 //! # Terms
-//! * A *source* is a descriptor as the poller knows it: two *slots*, one for each direction, each with a ready flag and those who wait (`slot.rs`).
+//! * A *source* is a descriptor as the poller knows it: two *slots*, one for each direction, each with a
+//!   ready flag and those who wait (`slot.rs`).
 //! * An *edge* is what the kernel tells: something has become readable or writable. It is told once.
-//! * A *turn* is one call of a native that waits: it is called again after each wait (`perilune_domain::wait`).
+//! * A *turn* is one call of a native that waits: it is called again after each wait
+//!   (`perilune_domain::wait`).
 //!
 //! # How a read waits
-//! 1. The native clears the ready flag and asks the system. Nearly always the answer is there, and that was all.
-//! 2. The system says "would block": the native begins a wait and leaves its waiter in the slot. If the flag is up by now it goes back to 1.
-//! 3. It parks. The domain runs its other fibers; if there are none, it writes out what its connections have gathered and is left by its thread.
-//! 4. The poller, which sleeps in the kernel, gets the edge, raises the flag and wakes the waiter: the fiber becomes ready in its domain, which a worker thread takes.
+//! 1. The native clears the ready flag and asks the system. Nearly always the answer is there, and that was
+//!    all.
+//! 2. The system says "would block": the native begins a wait and leaves its waiter in the slot. If the flag
+//!    is up by now it goes back to 1.
+//! 3. It parks. The domain runs its other fibers; if there are none, it writes out what its connections have
+//!    gathered and is left by its thread.
+//! 4. The poller, which sleeps in the kernel, gets the edge, raises the flag and wakes the waiter: the fiber
+//!    becomes ready in its domain, which a worker thread takes.
 //! 5. The native is called again, and is at 1.
 //!
 //! # What always holds
-//! * Each byte is handed out once: what a wait that ends early (timeout, cancellation, limit) has not handed out is in the connection's buffer or still in the kernel.
+//! * Each byte is handed out once: what a wait that ends early (timeout, cancellation, limit) has not handed
+//!   out is in the connection's buffer or still in the kernel.
 //! * A write is taken whole or not at all.
-//! * A wait of this room counts as something that can still happen (`outside.rs`): it is no deadlock to wait for a client.
-//! * Who waits for a descriptor that is closed is woken; its number is used again only after the last call with it has ended (`stream.rs`).
+//! * A wait of this room counts as something that can still happen (`outside.rs`): it is no deadlock to wait
+//!   for a client.
+//! * Who waits for a descriptor that is closed is woken; its number is used again only after the last call
+//!   with it has ended (`stream.rs`).
 //! * An idle program makes no wakeups: the poller sleeps without a timeout, and nothing looks at intervals.
 //!
 //! # Parts

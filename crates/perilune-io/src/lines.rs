@@ -1,4 +1,5 @@
-//! Iterators over the lines of files and connections: closures with the object and the longest line as upvalues.
+//! Iterators over the lines of files and connections: closures with the object and the longest line as
+//! upvalues.
 
 use perilune_vm::shared::{SharedObject, downcast_arc};
 use perilune_vm::{LuaResult, Native, Value, Vm};

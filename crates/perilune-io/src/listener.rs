@@ -1,16 +1,22 @@
 //! Listeners: `net.listen`, `l:accept()`, `for c in l do`.
 //!
-//! With `tls=` each connection has a session when it is handed out, whose handshake has not begun: the first operation on the connection waits for it (`tls/`).
+//! With `tls=` each connection has a session when it is handed out, whose handshake has not begun: the first
+//! operation on the connection waits for it (`tls/`).
 //!
-//! Any number of fibers, in any domains, may accept from one listener. An edge wakes one of them; who has accepted a connection wakes the next one, since there may be more, and who is
-//! woken but cancelled before it could try passes the wake on.
+//! Any number of fibers, in any domains, may accept from one listener. An edge wakes one of them; who has
+//! accepted a connection wakes the next one, since there may be more, and who is woken but cancelled before
+//! it could try passes the wake on.
 //!
 //! # No descriptors left
-//! A server that has used up its descriptors must not end for that. `accept` tries again after a while ([`BACK_OFF`], doubled up to [`MOST_BACK_OFF`]); `l:info().starved` counts such
-//! occasions. Clients wait in the system's queue meanwhile, which is right for a moment and wrong for long: they cannot tell a server that is full from one that is slow. So the process keeps
-//! a *spare* descriptor. When the longest time has passed without success, its number is lent to those who wait, one after the other, to be closed at once (`l:info().refused`).
+//! A server that has used up its descriptors must not end for that. `accept` tries again after a while
+//! ([`BACK_OFF`], doubled up to [`MOST_BACK_OFF`]); `l:info().starved` counts such occasions. Clients wait in
+//! the system's queue meanwhile, which is right for a moment and wrong for long: they cannot tell a server
+//! that is full from one that is slow. So the process keeps a *spare* descriptor. When the longest time has
+//! passed without success, its number is lent to those who wait, one after the other, to be closed at once
+//! (`l:info().refused`).
 //!
-//! Rejected: refusing at once (most shortages last for milliseconds, as connections that end give theirs back); a spare for each listener (they compete for one number anyway).
+//! Rejected: refusing at once (most shortages last for milliseconds, as connections that end give theirs
+//! back); a spare for each listener (they compete for one number anyway).
 
 use crate::address::{self, Target};
 use crate::cases::Ready;
@@ -79,7 +85,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Its address is free when this returns. Its servers are told, with the seconds that there are for what is going on, if somebody says so. Under no lock.
+    /// Its address is free when this returns. Its servers are told, with the seconds that there are for what
+    /// is going on, if somebody says so. Under no lock.
     fn close(&self, grace: Option<f64>) -> bool {
         // More of them than the queue has room for come without end.
         let mut left = if self.kept.is_kept() { MOST_KEPT } else { 0 };
@@ -188,7 +195,7 @@ fn this(vm: &mut Vm, last: u32, limit: Limit) -> LuaResult<Arc<Listener>> {
     surplus::this(vm, &LISTENER, last, limit)
 }
 
-// -- Listening -------------------------------------------------------------------------------------------------------------------
+// -- Listening ----------------------------------------------------------------------------------------------
 
 /// `net.listen(address [, {backlog=, tls=}])`, `net.listen(host, port [, {..}])`
 pub static LISTEN: Native = Native::leaf("listen", |vm| {
@@ -315,7 +322,7 @@ fn of_socket(fd: OwnedFd, file: Option<PathBuf>) -> Result<Listener, Errno> {
     })
 }
 
-// -- The spare descriptor ---------------------------------------------------------------------------------------------------------
+// -- The spare descriptor -----------------------------------------------------------------------------------
 
 /// A descriptor that is there to be given up. See the module's essay.
 static SPARE: Mutex<Option<OwnedFd>> = Mutex::new(None);
@@ -332,7 +339,8 @@ fn refuse_those_who_wait(listener: &Listener) {
     let Some(fd) = listener.fd.lock().clone() else { return };
     let mut spare = SPARE.lock();
     keep_spare(&mut spare);
-    // Without a number of our own, or with one that somebody else has got meanwhile, nothing is accepted here: that is all right.
+    // Without a number of our own, or with one that somebody else has got meanwhile, nothing is accepted
+    // here: that is all right.
     drop(spare.take());
     for _ in 0..MOST_REFUSED {
         match rustix::net::accept_with(&fd, FLAGS) {
@@ -345,7 +353,7 @@ fn refuse_those_who_wait(listener: &Listener) {
     keep_spare(&mut spare);
 }
 
-// -- Accepting -------------------------------------------------------------------------------------------------------------------
+// -- Accepting ----------------------------------------------------------------------------------------------
 
 /// What is put aside by one who waits for a connection.
 struct Aside {
@@ -540,7 +548,8 @@ static NEXT: Native = Native::leaf("accept", |vm| match accept(vm, None)? {
     Err(failure) => Err(vm.error(failure.message())),
 });
 
-/// `l:close()`: true if it was open. Who waits gets `nil, "closed"`. `l:close(grace)`: waits for `l:serve`, which has so many seconds; true if nothing had to be cancelled.
+/// `l:close()`: true if it was open. Who waits gets `nil, "closed"`. `l:close(grace)`: waits for `l:serve`,
+/// which has so many seconds; true if nothing had to be cancelled.
 static CLOSE: Native = Native::leaf("close", |vm| {
     let listener = this(vm, 2, Limit::Own)?;
     if vm.arg_is_none_or_nil(2) {

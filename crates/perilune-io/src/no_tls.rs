@@ -1,4 +1,5 @@
-//! What stands in for `tls/` in a build without the feature `tls`: no session can be made, and programs that want one are told so.
+//! What stands in for `tls/` in a build without the feature `tls`: no session can be made, and programs that
+//! want one are told so.
 
 use crate::buffer::Buffer;
 use crate::failure::Failure;

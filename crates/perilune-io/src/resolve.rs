@@ -1,6 +1,6 @@
-//! Names to addresses. The C library's `getaddrinfo` knows what the system's administrator wants (`nsswitch.conf`, `/etc/hosts`), and it blocks: so it is called on helper
-//! threads (`helpers.rs`), at most [`MOST`]. Whoever asks waits as for anything else; if the wait ends early, the
-//! late answer is dropped.
+//! Names to addresses. The C library's `getaddrinfo` knows what the system's administrator wants
+//! (`nsswitch.conf`, `/etc/hosts`), and it blocks: so it is called on helper threads (`helpers.rs`), at most
+//! [`MOST`]. Whoever asks waits as for anything else; if the wait ends early, the late answer is dropped.
 
 use crate::failure::Failure;
 use crate::helpers::Desk;
@@ -52,7 +52,8 @@ fn look_up(name: &str) -> Answer {
     }
 }
 
-/// Addresses in the order in which they are tried: as the resolver says, but the two kinds in turn, so that a kind that leads nowhere costs one delay.
+/// Addresses in the order in which they are tried: as the resolver says, but the two kinds in turn, so that a
+/// kind that leads nowhere costs one delay.
 pub fn in_turn(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     let Some(first) = addresses.first().map(IpAddr::is_ipv6) else { return addresses };
     let (same, other): (Vec<IpAddr>, Vec<IpAddr>) = addresses.into_iter().partition(|a| a.is_ipv6() == first);

@@ -1,7 +1,9 @@
-//! What traces say of connections and servers beyond their waits (category `io`): why a wait for a peer was long, writes in small pieces, requests.
+//! What traces say of connections and servers beyond their waits (category `io`): why a wait for a peer was
+//! long, writes in small pieces, requests.
 //!
 //! # Why a wait was long
-//! A wait by itself says who waited for whom, and not whose fault it was. So a wait is looked at twice ([`Before`]): when it begins, for what is known only then, and when it is over, if it lasted.
+//! A wait by itself says who waited for whom, and not whose fault it was. So a wait is looked at twice
+//! ([`Before`]): when it begins, for what is known only then, and when it is over, if it lasted.
 //!
 //! | said | because |
 //! |---|---|
@@ -11,16 +13,20 @@
 //! | `Peer` | the program has connected, has written something since it last received, and all of it had gone |
 //! | `Full` | a write waited for room |
 //!
-//! That a segment was sent again says not that it was lost: if a peer delays its acknowledgement, the system sends the last segment again after some 8 ms to find out (a *tail loss probe*, RFC 8985), and every third
-//! wait for a peer that is busy for 100 ms has one, over loopback too. A peer that gets a segment twice says so in its acknowledgement (D-SACK, RFC 2883), and the system counts these.
+//! That a segment was sent again says not that it was lost: if a peer delays its acknowledgement, the system
+//! sends the last segment again after some 8 ms to find out (a *tail loss probe*, RFC 8985), and every third
+//! wait for a peer that is busy for 100 ms has one, over loopback too. A peer that gets a segment twice says
+//! so in its acknowledgement (D-SACK, RFC 2883), and the system counts these.
 //!
 //! A server that waits for its client's next request is not told: that is nobody's fault.
 //!
 //! # Small writes
-//! Pieces of less than [`SMALL`] bytes, sent without anything received and no more than [`PAUSE`] apart, could have gone together. So many of them are told at a time.
+//! Pieces of less than [`SMALL`] bytes, sent without anything received and no more than [`PAUSE`] apart,
+//! could have gone together. So many of them are told at a time.
 //!
 //! # Requests
-//! A fiber answers one request at a time. Its parts are told by what happens to the fiber between its events; the room of tools has the books (`analyse/requests.rs`).
+//! A fiber answers one request at a time. Its parts are told by what happens to the fiber between its events;
+//! the room of tools has the books (`analyse/requests.rs`).
 //!
 //! All of it costs a test while the category is off.
 
@@ -58,9 +64,10 @@ pub fn object(of: &dyn Awaited) -> ObjectRef {
     names::called(of.kind(), of.name().as_bytes())
 }
 
-// -- Conversations ---------------------------------------------------------------------------------------------------------------
+// -- Conversations ------------------------------------------------------------------------------------------
 
-/// What is kept of a conversation. Both directions write to it; what they miss of each other makes a figure wrong by one.
+/// What is kept of a conversation. Both directions write to it; what they miss of each other makes a figure
+/// wrong by one.
 #[derive(Default)]
 pub struct Talk {
     /// Nagle's algorithm is on, as far as is known.
@@ -135,7 +142,8 @@ impl Talk {
         emit(event::SmallWritesAt { stack: Stack(self.place.load(Ordering::Relaxed)) });
     }
 
-    /// A read begins to wait. `has_some`: a part of what it wants is there. `dialled`: the program has connected.
+    /// A read begins to wait. `has_some`: a part of what it wants is there. `dialled`: the program has
+    /// connected.
     pub fn reads(&self, fd: &OwnedFd, has_some: bool, dialled: bool) -> Before {
         let tcp = tcp_info(fd);
         let holds = self.nagle.load(Ordering::Relaxed)
@@ -150,7 +158,8 @@ impl Talk {
         Before { since: Instant::now(), why, tcp }
     }
 
-    /// A write begins to wait. (To a peer that takes nothing the system sends the same bytes again now and then, to ask: that is no loss.)
+    /// A write begins to wait. (To a peer that takes nothing the system sends the same bytes again now and
+    /// then, to ask: that is no loss.)
     pub fn writes(&self) -> Before {
         Before { since: Instant::now(), why: Some(Slowness::Full), tcp: None }
     }
@@ -231,7 +240,7 @@ pub fn unsent(fd: &OwnedFd) -> usize {
     if result == 0 { usize::try_from(bytes).unwrap_or(0) } else { 0 }
 }
 
-// -- Requests --------------------------------------------------------------------------------------------------------------------
+// -- Requests -----------------------------------------------------------------------------------------------
 
 /// A fiber begins to answer a request, which came by this connection and has lain here for so long.
 pub fn request_begins(

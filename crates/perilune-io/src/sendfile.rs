@@ -1,11 +1,16 @@
-//! `c:send_file(file [, offset [, n]])`: a file's bytes to a connection, from the system's memory to the socket without passing through the program (`stream/files.rs`).
+//! `c:send_file(file [, offset [, n]])`: a file's bytes to a connection, from the system's memory to the
+//! socket without passing through the program (`stream/files.rs`).
 //!
-//! What was written before goes first. A connection with a TLS session, and one that is no socket, gets the bytes by way of its buffer, as a write would.
+//! What was written before goes first. A connection with a TLS session, and one that is no socket, gets the
+//! bytes by way of its buffer, as a write would.
 //!
 //! # Disks
-//! `sendfile` waits for the disk if the system does not have the bytes in memory, and so would the domain. Therefore each piece is asked for before, a byte in every [`STEP`] (`RWF_NOWAIT`): the system reads ahead in larger pieces than that as a rule. What is not
-//! there is *fetched*: a helper reads the piece, which brings it into the system's memory, and the fiber parks. That is done once for each piece; what has left the memory again by then is waited for.
-//! Rejected: `cachestat`, which would say it exactly, but is younger than the kernels that this runs on; a helper for each piece, which costs more than to send one.
+//! `sendfile` waits for the disk if the system does not have the bytes in memory, and so would the domain.
+//! Therefore each piece is asked for before, a byte in every [`STEP`] (`RWF_NOWAIT`): the system reads ahead
+//! in larger pieces than that as a rule. What is not there is *fetched*: a helper reads the piece, which
+//! brings it into the system's memory, and the fiber parks. That is done once for each piece; what has left
+//! the memory again by then is waited for. Rejected: `cachestat`, which would say it exactly, but is younger
+//! than the kernels that this runs on; a helper for each piece, which costs more than to send one.
 
 use crate::connection::{CONNECTION, Stop, established, results};
 use crate::failure::Failure;

@@ -1,23 +1,32 @@
-//! `l:serve(handler)`, and listeners that several domains serve: for `perilune.net`, `perilune.rpc` and `perilune.http` alike.
+//! `l:serve(handler)`, and listeners that several domains serve: for `perilune.net`, `perilune.rpc` and
+//! `perilune.http` alike.
 //!
 //! # One domain
-//! Each connection has a fiber, all in one scope that `serve` waits for. When the listener is closed, by whomever, what is going on has `grace` seconds to end, and is cancelled then.
+//! Each connection has a fiber, all in one scope that `serve` waits for. When the listener is closed, by
+//! whomever, what is going on has `grace` seconds to end, and is cancelled then.
 //!
 //! # Several
-//! `domains = n` begins n domains, the *crew*. The handler crosses to each of them as a function does that a domain is spawned with: what may not cross is refused before anything begins.
-//! The calling domain serves nothing itself. One fiber of it accepts and hands each connection to the domain that has the fewest, by a channel, the *inbox*; there the
-//! code runs that would run in one domain, with a *source* in place of the listener: it has `accept`, `close` and `address`, and is told of each connection that has ended, for the count.
-//! A second channel, *control*, says when to end and how long that may take; if it is closed, at once. Each is closed however `serve` is left, and the domains are joined then, so nothing
-//! outlives the call. A domain that fails is the failure of all.
+//! `domains = n` begins n domains, the *crew*. The handler crosses to each of them as a function does that a
+//! domain is spawned with: what may not cross is refused before anything begins. The calling domain serves
+//! nothing itself. One fiber of it accepts and hands each connection to the domain that has the fewest, by a
+//! channel, the *inbox*; there the code runs that would run in one domain, with a *source* in place of the
+//! listener: it has `accept`, `close` and `address`, and is told of each connection that has ended, for the
+//! count. A second channel, *control*, says when to end and how long that may take; if it is closed, at once.
+//! Each is closed however `serve` is left, and the domains are joined then, so nothing outlives the call. A
+//! domain that fails is the failure of all.
 //!
 //! # Why one fiber accepts
-//! * *`SO_REUSEPORT`, a socket for each domain*: the kernel spreads by a hash of the addresses. A connection that hashes to a busy domain waits for it (p99 77 ms, decision 27), those in the queue of
-//!   a socket that is closed are reset, and Unix sockets and inherited ones have no such thing.
+//! * *`SO_REUSEPORT`, a socket for each domain*: the kernel spreads by a hash of the addresses. A connection
+//!   that hashes to a busy domain waits for it (p99 77 ms, decision 27), those in the queue of a socket that
+//!   is closed are reset, and Unix sockets and inherited ones have no such thing.
 //! * *`EPOLLEXCLUSIVE`* chooses among several sets of descriptors. The process has one set.
-//! * *A fiber of each domain accepts from the one socket.* That works, and is there for programs that do it by hand. But who has been woken takes what there is, so one domain may get
-//!   nearly all of the connections that come at once, for as long as they live (decision 35 has figures); and a wake goes to whoever has waited longest, also if its domain computes just now.
+//! * *A fiber of each domain accepts from the one socket.* That works, and is there for programs that do it
+//!   by hand. But who has been woken takes what there is, so one domain may get nearly all of the connections
+//!   that come at once, for as long as they live (decision 35 has figures); and a wake goes to whoever has
+//!   waited longest, also if its domain computes just now.
 //!
-//! The price is a channel's message for each connection, not for each request. A domain that computes gets no more than its share, as its connections do not end meanwhile.
+//! The price is a channel's message for each connection, not for each request. A domain that computes gets no
+//! more than its share, as its connections do not end meanwhile.
 //!
 //! Limits are divided: each domain of n has room for one n-th of `max`, rounded up.
 
@@ -93,7 +102,8 @@ fn checked(vm: &mut Vm) -> LuaResult<Gc<Table>> {
     Ok(checked)
 }
 
-/// `l:serve(handler [, {domains=, max=, grace=, on_error=}])`. In a domain of a crew the first argument is the source, and the fourth the channel of control.
+/// `l:serve(handler [, {domains=, max=, grace=, on_error=}])`. In a domain of a crew the first argument is
+/// the source, and the fourth the channel of control.
 pub static SERVE: Native = Native::reentrant("serve", |vm| {
     let source = vm.arg(1);
     if source.as_table().is_none() {

@@ -1,10 +1,13 @@
 //! What a supervisor (systemd, or who speaks as it does) gives a service, and what it wants to hear.
 //!
-//! * `net.inherited()`: the listeners that were opened before the service began, which therefore miss no client while it restarts, and need no rights to be opened. They are the descriptors from 3 on;
-//!   `LISTEN_FDS` says how many, `LISTEN_PID` for whom, `LISTEN_FDNAMES` what they are called. They are taken once.
+//! * `net.inherited()`: the listeners that were opened before the service began, which therefore miss no
+//!   client while it restarts, and need no rights to be opened. They are the descriptors from 3 on;
+//!   `LISTEN_FDS` says how many, `LISTEN_PID` for whom, `LISTEN_FDNAMES` what they are called. They are taken
+//!   once.
 //! * `net.notify(text)`: a line such as `READY=1` to the socket that `NOTIFY_SOCKET` names.
 //!
-//! Rejected: `net.listen{fd = n}`, as a program could make a listener of a descriptor that is somebody else's in this process.
+//! Rejected: `net.listen{fd = n}`, as a program could make a listener of a descriptor that is somebody else's
+//! in this process.
 
 use crate::address;
 use crate::failure::Failure;
@@ -40,7 +43,8 @@ fn given() -> Vec<(OwnedFd, String)> {
     let mut names = names.split(':');
     (FIRST..FIRST + count)
         .map(|n| {
-            // SAFETY: who started this process says that these descriptors are for it, and it was asked for the first time: nobody here owns them.
+            // SAFETY: who started this process says that these descriptors are for it, and it was asked for
+            // the first time: nobody here owns them.
             let fd = unsafe { OwnedFd::from_raw_fd(n) };
             (fd, names.next().unwrap_or_default().to_owned())
         })

@@ -1,14 +1,20 @@
 //! `require "perilune.signal"`: signals as messages of a channel.
 //!
-//! The handler does what handlers may: it sets a bit and writes to an event descriptor. The poller watches that, and sends to the channels: a service that waits in `pl.select` for a
-//! connection, a timer or SIGTERM is woken as by anything else. Signals merge, as the system's own do: a channel holds [`MOST`] messages, and more are dropped.
+//! The handler does what handlers may: it sets a bit and writes to an event descriptor. The poller watches
+//! that, and sends to the channels: a service that waits in `pl.select` for a connection, a timer or SIGTERM
+//! is woken as by anything else. Signals merge, as the system's own do: a channel holds [`MOST`] messages,
+//! and more are dropped.
 //!
 //! # Whose signal it is
-//! The first channel for a signal takes it from whoever had it (the system's default action, the command's Ctrl-C). It goes back to them when no channel for it is open any more, at the next
-//! signal, which then does what it would have done. So a second Ctrl-C ends a program whose handling of the first one has closed its channel.
+//! The first channel for a signal takes it from whoever had it (the system's default action, the command's
+//! Ctrl-C). It goes back to them when no channel for it is open any more, at the next signal, which then does
+//! what it would have done. So a second Ctrl-C ends a program whose handling of the first one has closed its
+//! channel.
 //!
-//! Rejected: `signalfd` (the signal has to be blocked in every thread, and threads of the process are there already when a program asks for one); the crate signal-hook (a registry of
-//! handlers that never gives a signal back, and a pipe or thread of its own beside the poller); a flag that the interpreter polls (a program that waits polls nothing).
+//! Rejected: `signalfd` (the signal has to be blocked in every thread, and threads of the process are there
+//! already when a program asks for one); the crate signal-hook (a registry of handlers that never gives a
+//! signal back, and a pipe or thread of its own beside the poller); a flag that the interpreter polls (a
+//! program that waits polls nothing).
 
 use crate::failure::Failure;
 use crate::poller::{self, Backlog, Registration};
@@ -58,7 +64,8 @@ struct Bell {
 extern "C" fn on_signal(signal: libc::c_int) {
     PENDING.fetch_or(1 << (signal - 1), Ordering::AcqRel);
     let one = 1_u64;
-    // SAFETY: `errno` is the thread's own, and the running code must find it as it was; the eight bytes are valid. The descriptor is never closed.
+    // SAFETY: `errno` is the thread's own, and the running code must find it as it was; the eight bytes are
+    // valid. The descriptor is never closed.
     unsafe {
         let errno = *libc::__errno_location();
         libc::write(BELL.load(Ordering::Acquire), (&raw const one).cast(), 8);
@@ -142,7 +149,8 @@ fn listen(signal: i32, inlet: Inlet, message: Parcel) -> Result<(), Errno> {
         return Ok(());
     }
     let mut before = MaybeUninit::zeroed();
-    // SAFETY: zero is a valid `sigaction`; the handler is async-signal-safe, and the bell that it rings is there.
+    // SAFETY: zero is a valid `sigaction`; the handler is async-signal-safe, and the bell that it rings is
+    // there.
     let before = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;

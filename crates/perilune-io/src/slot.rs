@@ -1,18 +1,22 @@
 //! One direction of a descriptor: whether something may have happened, and who waits for it.
 //!
-//! The poller is told of *edges*: that something has become readable or writable, once. Whoever tries without success and then waits must not miss the edge between the two.
+//! The poller is told of *edges*: that something has become readable or writable, once. Whoever tries without
+//! success and then waits must not miss the edge between the two.
 //!
 //! 1. Before it tries, it clears the ready flag ([`Slot::clear`]).
-//! 2. If the system says "would block", it leaves its waiter and looks at the flag again, which is one step here ([`Slot::leave`]): if the flag is up, the waiter
-//!    comes back, and it tries again.
+//! 2. If the system says "would block", it leaves its waiter and looks at the flag again, which is one step
+//!    here ([`Slot::leave`]): if the flag is up, the waiter comes back, and it tries again.
 //! 3. The poller raises the flag and wakes whoever is there ([`Slot::raise`]).
 //!
-//! Of the two changes to one word, "ready" and "somebody waits", one comes first. If it is the former, who leaves the waiter sees it; if the latter, the poller does.
+//! Of the two changes to one word, "ready" and "somebody waits", one comes first. If it is the former, who
+//! leaves the waiter sees it; if the latter, the poller does.
 //!
-//! Steps 1 and 2 of *one* object are done under the lock of its direction (`stream.rs`). Otherwise another one that tries meanwhile could clear the flag, find the last thing that
-//! there will ever be (the end of the stream), and leave the first one asleep.
+//! Steps 1 and 2 of *one* object are done under the lock of its direction (`stream.rs`). Otherwise another
+//! one that tries meanwhile could clear the flag, find the last thing that there will ever be (the end of the
+//! stream), and leave the first one asleep.
 //!
-//! *Sticky* is what stays true: the peer has hung up, or there is an error to be fetched. While it is so, nobody saves the attempt because the last one took all there was.
+//! *Sticky* is what stays true: the peer has hung up, or there is an error to be fetched. While it is so,
+//! nobody saves the attempt because the last one took all there was.
 
 use super::sync::{AtomicU32, Mutex, Ordering, lock};
 
@@ -169,7 +173,8 @@ impl<W: Wake> Slot<W> {
         lock(&self.list).first.as_ref().map(|(_, w)| f(w))
     }
 
-    /// The owner has something left to do when the next edge comes. False: one has come since [`Slot::clear`]; do it now.
+    /// The owner has something left to do when the next edge comes. False: one has come since
+    /// [`Slot::clear`]; do it now.
     pub fn set_backlog(&self) -> bool {
         self.state.fetch_or(BACKLOG, Ordering::AcqRel) & READY == 0
     }

@@ -1,29 +1,38 @@
-//! A connection without Lua: a descriptor, what has come and was not taken, what was written and has not gone.
+//! A connection without Lua: a descriptor, what has come and was not taken, what was written and has not
+//! gone.
 //!
 //! # Reading
-//! Bytes come into a buffer and are handed out from there, so whatever ends a read early (a timeout, a limit, a cancellation) leaves in the buffer what was not handed out. A read from a
-//! stream that returned less than there was room for has taken all there was: until the next edge the next attempt is saved, unless the peer has hung up. The last attempt, when a time is
-//! over, is never saved ([`Stream::doubt`]): on a machine that stood still the timer may have been quicker than the poller, and what has come in time must not be lost.
+//! Bytes come into a buffer and are handed out from there, so whatever ends a read early (a timeout, a limit,
+//! a cancellation) leaves in the buffer what was not handed out. A read from a stream that returned less than
+//! there was room for has taken all there was: until the next edge the next attempt is saved, unless the peer
+//! has hung up. The last attempt, when a time is over, is never saved ([`Stream::doubt`]): on a machine that
+//! stood still the timer may have been quicker than the poller, and what has come in time must not be lost.
 //!
 //! # Writing
-//! A write is taken whole into the buffer, or not at all; it goes out at [`FLUSH_AT`] bytes, when this connection is read, and when the domain has nothing better to do
-//! (`sched/deferred.rs`). What the system does not take then is written by the poller as soon as there is room. An error is kept and told by the next write, flush or close.
-//! Nothing more is taken while more than the *high-water mark* waits: the writer waits before its bytes are taken, so several may wait, and no message is ever torn.
+//! A write is taken whole into the buffer, or not at all; it goes out at [`FLUSH_AT`] bytes, when this
+//! connection is read, and when the domain has nothing better to do (`sched/deferred.rs`). What the system
+//! does not take then is written by the poller as soon as there is room. An error is kept and told by the
+//! next write, flush or close. Nothing more is taken while more than the *high-water mark* waits: the writer
+//! waits before its bytes are taken, so several may wait, and no message is ever torn.
 //!
 //! # TLS
-//! With a session (`tls/`) the buffers still hold what programs read and write. What comes is opened at once; what goes is sealed when the system takes bytes, into a buffer of its own that
-//! goes first. A failure of the session ends both directions, after what was received before it.
+//! With a session (`tls/`) the buffers still hold what programs read and write. What comes is opened at once;
+//! what goes is sealed when the system takes bytes, into a buffer of its own that goes first. A failure of
+//! the session ends both directions, after what was received before it.
 //!
 //! # Closing
-//! The descriptor is counted by the two directions and by whoever is in a call with it; its number is free when the last of them has let go. Closing takes it from both
-//! directions, and then wakes all who wait. The poller is told before: it might keep open what it watches (`poller/ring.rs`).
+//! The descriptor is counted by the two directions and by whoever is in a call with it; its number is free
+//! when the last of them has let go. Closing takes it from both directions, and then wakes all who wait. The
+//! poller is told before: it might keep open what it watches (`poller/ring.rs`).
 //!
 //! # Locks
-//! One for each direction, held for system calls that do not wait. Who needs both (to copy from one connection to another, to answer in a handshake) takes that of the input first. The
-//! session's is the last. Under them nothing is called but slots, the session and the system.
+//! One for each direction, held for system calls that do not wait. Who needs both (to copy from one
+//! connection to another, to answer in a handshake) takes that of the input first. The session's is the last.
+//! Under them nothing is called but slots, the session and the system.
 //!
-//! Nobody is woken under them: who is woken may be the pump of remote calls (`rpc/link.rs`), which runs at once and takes the lock of the input. What is to be told to all who wait for a
-//! session is therefore noted in the input ([`Input::announces`]), and whoever lets go of its lock ([`InputGuard`]) tells it.
+//! Nobody is woken under them: who is woken may be the pump of remote calls (`rpc/link.rs`), which runs at
+//! once and takes the lock of the input. What is to be told to all who wait for a session is therefore noted
+//! in the input ([`Input::announces`]), and whoever lets go of its lock ([`InputGuard`]) tells it.
 
 mod files;
 mod sealed;
@@ -75,7 +84,8 @@ pub struct Input {
     announces: bool,
 }
 
-/// The input under its lock. Who lets go of it wakes, after that, those who are to know what has happened to the session.
+/// The input under its lock. Who lets go of it wakes, after that, those who are to know what has happened to
+/// the session.
 pub struct InputGuard<'a> {
     // In this order: the lock goes first.
     input: MutexGuard<'a, Input>,
@@ -373,7 +383,7 @@ impl Stream {
         (self.received.load(Ordering::Relaxed), self.sent.load(Ordering::Relaxed))
     }
 
-    // -- Reading ---------------------------------------------------------------------------------------------------------------
+    // -- Reading --------------------------------------------------------------------------------------------
 
     /// Reads more into the buffer; `want`: so many bytes are hoped for.
     pub fn more(&self, input: &mut Input, want: usize) -> More {
@@ -413,7 +423,8 @@ impl Stream {
         input.drained = false;
     }
 
-    /// Whether something has come that nobody has taken, which stays where it is. The end of the stream is nothing.
+    /// Whether something has come that nobody has taken, which stays where it is. The end of the stream is
+    /// nothing.
     pub fn has_unread(&self) -> bool {
         let input = self.input();
         if !input.buffer.is_empty() {
@@ -452,7 +463,7 @@ impl Stream {
         }
     }
 
-    // -- Writing ---------------------------------------------------------------------------------------------------------------
+    // -- Writing --------------------------------------------------------------------------------------------
 
     /// Whether a write may be taken now: an error that is to be told first, or false if too much waits.
     pub fn may_write(&self, output: &mut Output) -> Result<bool, Failure> {
@@ -488,7 +499,8 @@ impl Stream {
         output.buffer.end(n).is_some()
     }
 
-    /// Takes bytes, for which there is room. To be flushed later ([`Stream::is_to_be_deferred`]) unless they are many.
+    /// Takes bytes, for which there is room. To be flushed later ([`Stream::is_to_be_deferred`]) unless they
+    /// are many.
     pub fn take(&self, output: &mut Output, bytes: &[u8]) {
         let mut bytes = bytes;
         if bytes.len() >= DIRECT {
@@ -653,7 +665,7 @@ impl Stream {
         Ok(())
     }
 
-    // -- The end ---------------------------------------------------------------------------------------------------------------
+    // -- The end --------------------------------------------------------------------------------------------
 
     /// Closes it at once; what has not gone is dropped. False: it was closed.
     pub fn close_now(&self) -> bool {
@@ -685,7 +697,8 @@ impl Stream {
         drop(closing);
     }
 
-    /// Closes it as soon as what was written has gone, which nobody waits for. What has not gone after `patience` is dropped.
+    /// Closes it as soon as what was written has gone, which nobody waits for. What has not gone after
+    /// `patience` is dropped.
     pub fn close_later(&self, patience: Duration) {
         let mut output = self.output();
         self.write_out(&mut output);

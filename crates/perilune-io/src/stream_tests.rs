@@ -20,7 +20,8 @@ fn attempt(stream: &Stream) -> More {
     stream.more(&mut stream.input(), 0)
 }
 
-/// Bytes have come, and the poller has not told so: as on a machine that stood still. Returns what the peer's end is.
+/// Bytes have come, and the poller has not told so: as on a machine that stood still. Returns what the peer's
+/// end is.
 fn untold(stream: &Stream, mut theirs: UnixStream) -> UnixStream {
     assert_eq!(attempt(stream), More::Wait);
     theirs.write_all(b"in time").unwrap();

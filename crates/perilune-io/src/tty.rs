@@ -1,10 +1,13 @@
 //! `require "perilune.tty"`: what a program has to know of its terminal, and raw mode.
 //!
 //! # Raw mode ends with the program
-//! A terminal that is left raw is of no use to whoever gets it next. So what it was is kept where everybody finds it ([`KEPT`]): the mode's object restores it when it is closed or collected, at the exit of the process it
-//! is restored however that comes about, and so it is by the signals that end the process ([`ENDING`]), unless the program listens to them. Nothing can be done about SIGKILL.
+//! A terminal that is left raw is of no use to whoever gets it next. So what it was is kept where everybody
+//! finds it ([`KEPT`]): the mode's object restores it when it is closed or collected, at the exit of the
+//! process it is restored however that comes about, and so it is by the signals that end the process
+//! ([`ENDING`]), unless the program listens to them. Nothing can be done about SIGKILL.
 //!
-//! Of one terminal at a time: who asks for the same one again has a part of the same mode, which ends with the last part.
+//! Of one terminal at a time: who asks for the same one again has a part of the same mode, which ends with
+//! the last part.
 
 use crate::failure::Failure;
 use crate::options;
@@ -29,7 +32,8 @@ pub static MODULE: Native = Native::leaf("perilune.tty", |vm| {
     vm.ret(module)
 });
 
-/// Signals that end a process that does nothing about them. SIGINT is the command's, which calls [`restore_terminal`].
+/// Signals that end a process that does nothing about them. SIGINT is the command's, which calls
+/// [`restore_terminal`].
 const ENDING: [libc::c_int; 3] = [libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 /// What the terminal was, for whoever restores it, signal handlers too: a `termios` without its padding.
@@ -273,7 +277,8 @@ static RAW: Native = Native::leaf("raw", |vm| {
         signals = options::flag(vm, table, "signals")?.unwrap_or(false);
     }
     let ours = with_descriptor(vm, 0, |fd| {
-        // SAFETY: the descriptor of a file that is open for the time of this call, or of standard input; if that is closed, the call says so.
+        // SAFETY: the descriptor of a file that is open for the time of this call, or of standard input; if
+        // that is closed, the call says so.
         rustix::io::fcntl_dupfd_cloexec(unsafe { BorrowedFd::borrow_raw(fd) }, 3)
     })?;
     match ours.and_then(|fd| fd).map_err(Failure::from).and_then(|fd| begin(fd, signals)) {
@@ -285,7 +290,8 @@ static RAW: Native = Native::leaf("raw", |vm| {
     }
 });
 
-/// `raw:restore()`: the terminal is what it was, if nobody else has a part of the mode. True: this has ended it.
+/// `raw:restore()`: the terminal is what it was, if nobody else has a part of the mode. True: this has ended
+/// it.
 static RESTORE: Native = Native::leaf("restore", |vm| {
     let raw: Arc<Raw> = surplus::this(vm, &RAW_MODE, 1, Limit::Own)?;
     match raw.end() {

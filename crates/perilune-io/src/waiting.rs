@@ -1,4 +1,5 @@
-//! What natives on sockets have in common: the turns of `perilune_domain::outside`, with a waiter left in a slot.
+//! What natives on sockets have in common: the turns of `perilune_domain::outside`, with a waiter left in a
+//! slot.
 
 use crate::poller::Source;
 use crate::seen::{self, Before};

@@ -1,13 +1,16 @@
 //! `fs.watch`: changes of a file, or of what is in a directory, as they come (`inotify`).
 //!
-//! A file is watched by its name and not by its inode: the directory that it is in is, and what concerns other names is passed over. So a file may be absent, be replaced by another one (as
-//! editors, `fs.write` with `atomic` and rotation of logs do) and come back, and is watched all the time.
+//! A file is watched by its name and not by its inode: the directory that it is in is, and what concerns
+//! other names is passed over. So a file may be absent, be replaced by another one (as editors, `fs.write`
+//! with `atomic` and rotation of logs do) and come back, and is watched all the time.
 //!
-//! Changes are told in order. What the program does not fetch waits in the system, which drops changes when there are too many (16,384 as a rule) and says so: the program is told that some
-//! were missed. Nothing is copied from there before somebody asks.
+//! Changes are told in order. What the program does not fetch waits in the system, which drops changes when
+//! there are too many (16,384 as a rule) and says so: the program is told that some were missed. Nothing is
+//! copied from there before somebody asks.
 //!
-//! Rejected: a channel with the changes (whoever does not receive would have them pile up here, or lose them unheard); whole trees (a watch for each directory, with races between a new one
-//! and what is put into it; a program that wants them watches what it finds).
+//! Rejected: a channel with the changes (whoever does not receive would have them pile up here, or lose them
+//! unheard); whole trees (a watch for each directory, with races between a new one and what is put into it; a
+//! program that wants them watches what it finds).
 
 use crate::cases::Ready;
 use crate::failure::Failure;

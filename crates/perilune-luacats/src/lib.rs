@@ -1,13 +1,14 @@
 //! LuaCATS annotations, read.
 //!
-//! The interface of `require "perilune"` is written down once: in `docs/luacats`, with types, for lua-language-server. Two
-//! things are made from it: what the interactive mode says about `?pl.sleep`, and the pages of `docs/reference` (`cargo xtask
-//! reference`). Both read the file with this crate. It is no general reader of LuaCATS: it knows the tags that the
-//! project's files use, passes over those that it does not know, and refuses what would be shown wrongly.
+//! The interface of `require "perilune"` is written down once: in `docs/luacats`, with types, for
+//! lua-language-server. Two things are made from it: what the interactive mode says about `?pl.sleep`, and
+//! the pages of `docs/reference` (`cargo xtask reference`). Both read the file with this crate. It is no
+//! general reader of LuaCATS: it knows the tags that the project's files use, passes over those that it does
+//! not know, and refuses what would be shown wrongly.
 //!
-//! A file is a row of *sections*. A section begins with a comment `-- Title ----`; what stands before the first one is in a
-//! section without a title. In a section are *items*, in the order of the file: functions, classes, aliases. A block of lines
-//! that begin with `---` belongs to the line of code below it:
+//! A file is a row of *sections*. A section begins with a comment `-- Title ----`; what stands before the
+//! first one is in a section without a title. In a section are *items*, in the order of the file: functions,
+//! classes, aliases. A block of lines that begin with `---` belongs to the line of code below it:
 //!
 //! | block | line below | item |
 //! |---|---|---|
@@ -15,12 +16,12 @@
 //! | with `@alias` | an empty line | an alias |
 //! | other | `function x.y(...)` or `function x:y(...)` | a function |
 //!
-//! **Names.** The file says `function domainlib.spawn(...)`, people write `pl.domain.spawn`. A field of the class `perilune`
-//! whose type is a class says where the functions of that class are found; all others keep the name that the file gives them
-//! (`pool:async`).
+//! **Names.** The file says `function domainlib.spawn(...)`, people write `pl.domain.spawn`. A field of the
+//! class `perilune` whose type is a class says where the functions of that class are found; all others keep
+//! the name that the file gives them (`pool:async`).
 //!
-//! Rejected: asking the module itself (it knows neither types nor parameters' names), and a syntax tree of the Lua
-//! code (the lines that count are the ones that begin with `function`).
+//! Rejected: asking the module itself (it knows neither types nor parameters' names), and a syntax tree of
+//! the Lua code (the lines that count are the ones that begin with `function`).
 
 mod types;
 

@@ -1,8 +1,9 @@
 //! Where a type ends and the text behind it begins.
 //!
-//! In `@param options? { chunk?: integer } without a chunk the loop divides itself` nothing but the grammar of types says
-//! that the type is `{ chunk?: integer }`. A type ends at the first space outside of brackets and quotes; but a `fun(...)` may
-//! go on with `: type`, and a `|` joins two types, with spaces around it or without.
+//! In `@param options? { chunk?: integer } without a chunk the loop divides itself` nothing but the grammar
+//! of types says that the type is `{ chunk?: integer }`. A type ends at the first space outside of brackets
+//! and quotes; but a `fun(...)` may go on with `: type`, and a `|` joins two types, with spaces around it or
+//! without.
 
 /// `rest` as the type at its beginning and the text behind it.
 ///

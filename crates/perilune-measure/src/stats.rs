@@ -1,8 +1,8 @@
 //! The few formulas behind the figures.
 //!
 //! Two figures stand for many runs of one program. The *minimum* is the better estimate of what the program
-//! itself costs, since noise on a shared machine only ever adds. The *median* is what a run usually takes, and
-//! unlike the minimum one can say how far it may be off ([`median_interval`]). Ratios are averaged
+//! itself costs, since noise on a shared machine only ever adds. The *median* is what a run usually takes,
+//! and unlike the minimum one can say how far it may be off ([`median_interval`]). Ratios are averaged
 //! geometrically, so that twice as fast on one program and half as fast on another cancel out.
 
 /// Geometric mean of positive numbers; `None` for none.
@@ -43,9 +43,9 @@ pub struct Interval {
     pub confidence: f64,
 }
 
-/// The narrowest pair of samples, equally far from either end, that holds the true median with 95% confidence;
-/// least and largest, with the confidence that they give, where there are too few samples for that. `None` for
-/// fewer than two.
+/// The narrowest pair of samples, equally far from either end, that holds the true median with 95%
+/// confidence; least and largest, with the confidence that they give, where there are too few samples for
+/// that. `None` for fewer than two.
 ///
 /// Each sample lies below the true median with probability 1/2 whatever the distribution is, so the count of
 /// those below is binomial: nothing is assumed of the noise, except that samples do not depend on each other.

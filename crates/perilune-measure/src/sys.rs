@@ -1,4 +1,5 @@
-//! What is Linux: all that this crate asks of the system beyond the language's library. A test (`perilune-test/tests/sys.rs`) finds calls that stand elsewhere.
+//! What is Linux: all that this crate asks of the system beyond the language's library. A test
+//! (`perilune-test/tests/sys.rs`) finds calls that stand elsewhere.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -16,7 +17,8 @@ pub(crate) struct Ended {
 
 /// Has the process that is to be started lead a group of its own.
 pub(crate) fn in_own_group(command: &mut Command) {
-    // SAFETY: between fork and exec only `setpgid` runs, which is async-signal-safe and touches no memory of ours.
+    // SAFETY: between fork and exec only `setpgid` runs, which is async-signal-safe and touches no memory of
+    // ours.
     unsafe {
         command.pre_exec(|| {
             libc::setpgid(0, 0);

@@ -16,7 +16,8 @@ pub struct Definitions {
 }
 
 impl Definitions {
-    /// Takes in complete records; how many bytes they were. What does not look like a record ends the reading.
+    /// Takes in complete records; how many bytes they were. What does not look like a record ends the
+    /// reading.
     pub fn parse(&mut self, bytes: &[u8]) -> usize {
         let mut at = 0;
         while let Some(head) = bytes.get(at..at + size_of::<DefinitionHeader>()) {
@@ -81,7 +82,8 @@ impl Definitions {
         }
     }
 
-    /// Where a call path's innermost Lua frame runs, what the runtime has written in Lua itself left out: `source:line`.
+    /// Where a call path's innermost Lua frame runs, what the runtime has written in Lua itself left out:
+    /// `source:line`.
     pub fn place(&self, stack: u32) -> Option<String> {
         let is_place = |node: &&StackNode| node.source != 0 && node.line != 0;
         let node = self.frames(stack).filter(is_place).find(|node| !self.is_own(node))?;

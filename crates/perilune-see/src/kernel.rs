@@ -1,4 +1,5 @@
-//! What the kernel did with a program's threads: running, displaced by whom, moved to another processor. On the clock of the events.
+//! What the kernel did with a program's threads: running, displaced by whom, moved to another processor. On
+//! the clock of the events.
 //!
 //! | source | needs | tells |
 //! |---|---|---|
@@ -6,13 +7,16 @@
 //! | switches of the program's threads | `perf_event_paranoid` at most 2 | when each thread runs, where, whether it was displaced |
 //! | `/proc/PID/task/*/schedstat` | nothing | how long each thread ran and how long it was ready to run, every now and then |
 //!
-//! The first that the kernel permits is used ([`Kernel::remark`] says so if it is not the first). The perf events are of the kind that counts nothing and reports context switches; they are
-//! read from rings that the kernel fills, 1 MiB a processor, by whoever drains the program's rings anyway.
+//! The first that the kernel permits is used ([`Kernel::remark`] says so if it is not the first). The perf
+//! events are of the kind that counts nothing and reports context switches; they are read from rings that the
+//! kernel fills, 1 MiB a processor, by whoever drains the program's rings anyway.
 //!
-//! A thread of the program that begins while it is watched is found at the next look ([`Kernel::poll`]) by the two lower sources; the first sees it from its beginning.
+//! A thread of the program that begins while it is watched is found at the next look ([`Kernel::poll`]) by
+//! the two lower sources; the first sees it from its beginning.
 //!
-//! *Rejected.* The tracepoints `sched_switch` and `sched_wakeup`: they need tracefs, which containers do not have, and their formats have to be parsed; when a thread became ready to run is known from
-//! our own events for all that matters (wakes of fibers and domains).
+//! *Rejected.* The tracepoints `sched_switch` and `sched_wakeup`: they need tracefs, which containers do not
+//! have, and their formats have to be parsed; when a thread became ready to run is known from our own events
+//! for all that matters (wakes of fibers and domains).
 
 use crate::sys::{self, PAGE, SwitchRing, schedstat, threads};
 use crate::trace::{Event, Trace, Who};
@@ -60,7 +64,8 @@ pub enum What {
     Displaced = 3,
     /// Another process, `other`, runs on the processor (0: nobody).
     Busy = 4,
-    /// By `schedstat`: the thread has run `other` microseconds since the last such record, and was ready to run, without running, for `more`.
+    /// By `schedstat`: the thread has run `other` microseconds since the last such record, and was ready to
+    /// run, without running, for `more`.
     Stat = 5,
 }
 
@@ -180,7 +185,8 @@ impl Kernel {
         }
     }
 
-    /// Lets records go that are older than this moment (`CLOCK_MONOTONIC`), now and then: when they are at least half of all.
+    /// Lets records go that are older than this moment (`CLOCK_MONOTONIC`), now and then: when they are at
+    /// least half of all.
     pub fn forget_before(&mut self, ns: u64) {
         if self.records.len() >= 1 << 12 && self.records[self.records.len() / 2].ns < ns {
             self.records.retain(|r| r.ns >= ns);
@@ -294,7 +300,8 @@ impl Raw<'_> {
 
 fn drain(ring: &mut SwitchRing, lost: &mut u64, f: &mut dyn FnMut(Raw)) {
     let page = ring.base.cast::<perf::bindings::perf_event_mmap_page>();
-    // SAFETY: the kernel's page is mapped; `data_head` is written by it and read with acquire, `data_tail` the other way round.
+    // SAFETY: the kernel's page is mapped; `data_head` is written by it and read with acquire, `data_tail`
+    // the other way round.
     let (head, tail) = unsafe {
         (
             &*(&raw const (*page).data_head).cast::<AtomicU64>(),

@@ -1,4 +1,5 @@
-//! Tools: what reads the events and snapshots of a running program. The command is the one that uses it; nothing here runs in the program that is looked at.
+//! Tools: what reads the events and snapshots of a running program. The command is the one that uses it;
+//! nothing here runs in the program that is looked at.
 //!
 //! | file | |
 //! |---|---|
@@ -13,7 +14,8 @@
 //! | `heapshot/` | snapshots of heaps: dominators, paths, growth |
 //! | `view/`, `export/` | a trace as rows of bars: our viewer, pictures, other people's formats |
 //!
-//! What events are, and how programs write them, is in `perilune-trace`. The design as a whole is in `docs/tracing-design.md`.
+//! What events are, and how programs write them, is in `perilune-trace`. The design as a whole is in
+//! `docs/tracing-design.md`.
 
 pub mod analyse;
 pub mod definitions;

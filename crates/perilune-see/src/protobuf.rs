@@ -1,4 +1,5 @@
-//! Messages in protobuf's wire format: the two formats of others that we write (Perfetto's, pprof's) are made of them. Field numbers stand where the fields are written.
+//! Messages in protobuf's wire format: the two formats of others that we write (Perfetto's, pprof's) are made
+//! of them. Field numbers stand where the fields are written.
 
 /// A protobuf message in the making.
 #[derive(Default)]

@@ -28,8 +28,8 @@ impl Reader {
         Reader { rings: RingReader::new(map), definitions: Definitions::default(), parsed: 0 }
     }
 
-    /// Gives everything new to `f`, as [`RingReader::drain`] does. Afterwards all names are known that these events refer to: whoever wrote an event had written
-    /// before what it refers to.
+    /// Gives everything new to `f`, as [`RingReader::drain`] does. Afterwards all names are known that these
+    /// events refer to: whoever wrote an event had written before what it refers to.
     pub fn drain(&mut self, f: &mut dyn FnMut(RawEvent)) -> Drained {
         let drained = self.rings.drain(f);
         self.parsed += self.definitions.parse(self.rings.raw_definitions(self.parsed));

@@ -1,8 +1,10 @@
 //! Recordings, read: the other end of [`perilune_trace::recording`], which says what is in the file.
 //!
 //! # Damage
-//! A file may end anywhere. What is complete counts, the reader says that the rest is missing. A chunk whose head makes no sense ends the reading: what follows
-//! could be anything. There are no checksums: a wrong event is one wrong event, and every reader copes with those (numbers without names, ends without beginnings).
+//! A file may end anywhere. What is complete counts, the reader says that the rest is missing. A chunk whose
+//! head makes no sense ends the reading: what follows could be anything. There are no checksums: a wrong
+//! event is one wrong event, and every reader copes with those (numbers without names, ends without
+//! beginnings).
 
 use crate::trace::Trace;
 use perilune_trace::clock::{self, Scale};

@@ -1,4 +1,5 @@
-//! What is Linux: all that this crate asks of the system beyond the language's library. A test (`perilune-test/tests/sys.rs`) finds calls that stand elsewhere.
+//! What is Linux: all that this crate asks of the system beyond the language's library. A test
+//! (`perilune-test/tests/sys.rs`) finds calls that stand elsewhere.
 
 use perf_event_open_sys as perf;
 use std::fs;
@@ -125,7 +126,8 @@ impl SwitchRing {
         let event = unsafe { OwnedFd::from_raw_fd(fd) };
         let bytes = pages * PAGE;
         let prot = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a page of the kernel's and a ring of a power of two of pages, at an address that it chooses.
+        // SAFETY: a page of the kernel's and a ring of a power of two of pages, at an address that it
+        // chooses.
         let base = unsafe {
             libc::mmap(std::ptr::null_mut(), bytes + PAGE, prot, libc::MAP_SHARED, event.as_raw_fd(), 0)
         };

@@ -13,8 +13,9 @@
 //! ```
 //!
 //! # Tools that die
-//! While a tool lives it holds a lock (`flock`) of its event file, which the kernel takes away when it dies. A file without a lock is abandoned: the next tool removes it, and if it is
-//! the one of the program that it wants to watch, ends that session first.
+//! While a tool lives it holds a lock (`flock`) of its event file, which the kernel takes away when it dies.
+//! A file without a lock is abandoned: the next tool removes it, and if it is the one of the program that it
+//! wants to watch, ends that session first.
 
 use crate::reader::Reader;
 use crate::sys;
@@ -33,7 +34,8 @@ use std::time::{Duration, Instant};
 /// How long a program may take to answer the signal.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A program under observation. Dropping it ends the session and removes the event file; a program that was attached to goes on.
+/// A program under observation. Dropping it ends the session and removes the event file; a program that was
+/// attached to goes on.
 pub struct Target {
     /// Its events.
     pub reader: Reader,
@@ -67,7 +69,8 @@ fn meeting_place(pid: u32) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Takes the lock, unless somebody keeps it. A tool that looks whether a file is abandoned has the lock for a moment ([`clear`]).
+/// Takes the lock, unless somebody keeps it. A tool that looks whether a file is abandoned has the lock for a
+/// moment ([`clear`]).
 fn take(file: &File) -> bool {
     const TRIES: u32 = 50;
     (0..TRIES).any(|n| {
@@ -122,7 +125,8 @@ fn clear(dir: &Path, pid: u32) -> io::Result<()> {
 }
 
 impl Target {
-    /// Starts a program that writes events from its beginning. `command` gets the variable that tells it where.
+    /// Starts a program that writes events from its beginning. `command` gets the variable that tells it
+    /// where.
     ///
     /// # Errors
     /// The file cannot be made, the program not be started.
@@ -158,7 +162,8 @@ impl Target {
     /// Turns tracing on in a program that runs.
     ///
     /// # Errors
-    /// There is no such process, it belongs to somebody else, it is no Perilune program, it is being traced already.
+    /// There is no such process, it belongs to somebody else, it is no Perilune program, it is being traced
+    /// already.
     pub fn attach(pid: u32, options: &Options) -> io::Result<Target> {
         if !catches(pid)? {
             return Err(other(format!("process {pid} is no Perilune program")));

@@ -1,4 +1,5 @@
-//! A trace in memory: all events of a session in order of time, with the names they refer to. What analysers and exporters work on.
+//! A trace in memory: all events of a session in order of time, with the names they refer to. What analysers
+//! and exporters work on.
 
 use crate::definitions::Definitions;
 use crate::reader::Reader;

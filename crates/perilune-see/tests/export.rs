@@ -55,7 +55,8 @@ fn fields(mut bytes: &[u8]) -> Vec<(u32, Value<'_>)> {
     list
 }
 
-/// A message whose fields must be among these: number and kind (`i`, `f`, `b`, `s` for text, `*` behind it if repeated).
+/// A message whose fields must be among these: number and kind (`i`, `f`, `b`, `s` for text, `*` behind it if
+/// repeated).
 fn message<'a>(bytes: &'a [u8], allowed: &[(u32, &str)]) -> HashMap<u32, Vec<Value<'a>>> {
     let mut found: HashMap<u32, Vec<Value>> = HashMap::new();
     for (field, value) in fields(bytes) {

@@ -1,4 +1,5 @@
-//! Event files that are damaged under a program that writes them, and under a reader. One session at a time, so one test for the writer.
+//! Event files that are damaged under a program that writes them, and under a reader. One session at a time,
+//! so one test for the writer.
 
 use perilune_see::Reader;
 use perilune_see::Trace;

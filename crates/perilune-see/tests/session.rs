@@ -1,4 +1,5 @@
-//! One session after the other in this process (there is one at a time, so this is one test), with readers beside the writers.
+//! One session after the other in this process (there is one at a time, so this is one test), with readers
+//! beside the writers.
 
 use perilune_see::Reader;
 use perilune_see::{Trace, Who};

@@ -1,4 +1,5 @@
-//! What the floor of the specialiser costs: `cargo bench -p perilune-spesh`. Processor time, the least of several rounds.
+//! What the floor of the specialiser costs: `cargo bench -p perilune-spesh`. Processor time, the least of
+//! several rounds.
 
 #[cfg(machine_code)]
 mod floor {

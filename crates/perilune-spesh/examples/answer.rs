@@ -1,5 +1,6 @@
-//! The smallest user of machine code: a function that returns 42, compiled, installed, and called. What it adds to an executable is the
-//! difference between a build with default features and one without (`docs/spesh.md`).
+//! The smallest user of machine code: a function that returns 42, compiled, installed, and called. What it
+//! adds to an executable is the difference between a build with default features and one without
+//! (`docs/spesh.md`).
 
 #[cfg(machine_code)]
 fn answer() -> Result<i64, Box<dyn std::error::Error>> {

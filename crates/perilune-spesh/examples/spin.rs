@@ -1,5 +1,6 @@
-//! Spends two seconds in machine code that `perf` is told of: `perf record -k mono target/release/examples/spin map`, then `perf report`
-//! names the function `spin`. With `jitdump` in place of `map`, `perf inject --jit` comes in between.
+//! Spends two seconds in machine code that `perf` is told of:
+//! `perf record -k mono target/release/examples/spin map`, then `perf report` names the function `spin`. With
+//! `jitdump` in place of `map`, `perf inject --jit` comes in between.
 
 #[cfg(machine_code)]
 fn main() -> Result<(), Box<dyn std::error::Error>> {

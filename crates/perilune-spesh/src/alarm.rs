@@ -1,14 +1,22 @@
-//! The first tick of a program, without a thread: most programs that people start end within milliseconds, and a thread costs them a tenth of a millisecond of processor time or more.
+//! The first tick of a program, without a thread: most programs that people start end within milliseconds,
+//! and a thread costs them a tenth of a millisecond of processor time or more.
 //!
-//! A timer raises one signal on the thread that began the program; its handler sets the tick in the interrupt word of the first domain. What follows from that (the compiling thread, further ticks) is done where the domain polls.
+//! A timer raises one signal on the thread that began the program; its handler sets the tick in the interrupt
+//! word of the first domain. What follows from that (the compiling thread, further ticks) is done where the
+//! domain polls.
 //!
-//! The tick is to come when the program has taken so much processor time. The system has timers of that, but looks at them only when its own timer ticks, each 1 to 10 ms: of programs that compute from their beginning on the first tick came 2 ms late in the mean, and up to 4. So the timer is one of the clock, which is exact,
-//! and the handler asks how much the program has taken. Has it waited instead, or have others run, a timer of processor time tells when it is that far: that one fires while the program computes, and hardly ever interrupts a call that waits. So a program that waits right after its beginning may have one call interrupted,
-//! once; calls that read and write begin again by themselves.
+//! The tick is to come when the program has taken so much processor time. The system has timers of that, but
+//! looks at them only when its own timer ticks, each 1 to 10 ms: of programs that compute from their
+//! beginning on the first tick came 2 ms late in the mean, and up to 4. So the timer is one of the clock,
+//! which is exact, and the handler asks how much the program has taken. Has it waited instead, or have others
+//! run, a timer of processor time tells when it is that far: that one fires while the program computes, and
+//! hardly ever interrupts a call that waits. So a program that waits right after its beginning may have one
+//! call interrupted, once; calls that read and write begin again by themselves.
 //!
 //! Where there are no such timers, or the signal is somebody else's, the thread begins at once.
 //!
-//! Rejected: signals for all ticks (they interrupt system calls of C code); the thread without an allocator's arena and a signal stack of its own (to start and to end it remains).
+//! Rejected: signals for all ticks (they interrupt system calls of C code); the thread without an allocator's
+//! arena and a signal stack of its own (to start and to end it remains).
 
 use perilune_vm::interrupt::{InterruptHandle, TICK};
 use std::ptr;
@@ -47,7 +55,8 @@ extern "C" fn on_signal(_: libc::c_int) {
     let Some(first) = (unsafe { FIRST.load(Ordering::Acquire).as_ref() }) else { return };
     match processor_time() >= first.least {
         true => first.domain.raise_cause(TICK),
-        // Nothing here but what a handler may do. If it has been told to be silent meanwhile, there is a tick more.
+        // Nothing here but what a handler may do. If it has been told to be silent meanwhile, there is a tick
+        // more.
         false => _ = arm(&first.by_processor, libc::TIMER_ABSTIME, first.after),
     }
 }
@@ -64,7 +73,8 @@ fn processor_time() -> u64 {
 pub struct Alarm(&'static First);
 
 impl Alarm {
-    /// Sets `domain`'s tick when the process has taken so much processor time. Called on the thread that runs the domain. `None`: that cannot be had, or somebody has it.
+    /// Sets `domain`'s tick when the process has taken so much processor time. Called on the thread that runs
+    /// the domain. `None`: that cannot be had, or somebody has it.
     pub fn set(domain: InterruptHandle, after: Duration) -> Option<Alarm> {
         let signal = libc::SIGRTMAX() - 3;
         if !is_free(signal) || !FIRST.load(Ordering::Acquire).is_null() {
@@ -111,7 +121,8 @@ impl Timer {
     /// One of this clock that raises a signal on this thread.
     fn new(clock: libc::clockid_t, signal: libc::c_int) -> Option<Timer> {
         let mut timer: libc::timer_t = ptr::null_mut();
-        // SAFETY: zeros are valid for this structure, and the call only reads it, and writes the timer's number.
+        // SAFETY: zeros are valid for this structure, and the call only reads it, and writes the timer's
+        // number.
         unsafe {
             let mut event: libc::sigevent = std::mem::zeroed();
             event.sigev_notify = libc::SIGEV_THREAD_ID;

@@ -1,27 +1,31 @@
 //! Instructions out of intermediate form: the only module that knows Cranelift.
 //!
-//! Whoever compiles is handed a builder ([`clif::FunctionBuilder`]), makes the function with it, and gets bytes that run wherever they
-//! lie. Cranelift is used for what it does well: selecting instructions and allocating registers. What optimises is our own form above
-//! it, so Cranelift's level is `none`: as fast code as `speed` makes of what we give it, in two thirds of the time. The allocator is
-//! the backtracking one; the single-pass one makes code 2 to 10 times slower.
+//! Whoever compiles is handed a builder ([`clif::FunctionBuilder`]), makes the function with it, and gets
+//! bytes that run wherever they lie. Cranelift is used for what it does well: selecting instructions and
+//! allocating registers. What optimises is our own form above it, so Cranelift's level is `none`: as fast
+//! code as `speed` makes of what we give it, in two thirds of the time. The allocator is the backtracking
+//! one; the single-pass one makes code 2 to 10 times slower.
 //!
 //! # What a function may refer to
-//! Nothing by name but itself. Helpers are called by their absolute addresses, constants of 64 bits, through a register: they may
-//! lie anywhere, and no code has to change when it is put in its place. A call of itself is relative, and resolved here. Any other
-//! relocation is an error ([`CompileError::Relocation`]), as from an instruction that becomes a call of a library function on this
-//! processor.
+//! Nothing by name but itself. Helpers are called by their absolute addresses, constants of 64 bits, through
+//! a register: they may lie anywhere, and no code has to change when it is put in its place. A call of itself
+//! is relative, and resolved here. Any other relocation is an error ([`CompileError::Relocation`]), as from
+//! an instruction that becomes a call of a library function on this processor.
 //!
 //! # Tail calls
-//! A function of the convention [`JUMPING`] may end in a call that takes its place on the native stack. Whoever calls it from without takes it for a function of C: as long as all parameters and results are in registers, there is no difference (a test sees to
-//! that).
+//! A function of the convention [`JUMPING`] may end in a call that takes its place on the native stack.
+//! Whoever calls it from without takes it for a function of C: as long as all parameters and results are in
+//! registers, there is no difference (a test sees to that).
 //!
 //! # Panics and unwinding
-//! There is no unwind information for machine code: a panic must not reach it, helpers return a status. Cranelift panics on
-//! intermediate form that makes no sense; whoever catches that around [`Backend::compile`] can go on with the same backend.
+//! There is no unwind information for machine code: a panic must not reach it, helpers return a status.
+//! Cranelift panics on intermediate form that makes no sense; whoever catches that around
+//! [`Backend::compile`] can go on with the same backend.
 //!
 //! # Stack
-//! Frames are as large as their spills and slots need, [`Compiled::frame`] says how large, and who enters machine code checks that there is
-//! room. Frames of a page and more touch each of their pages in order when they begin, so none reaches past a guard page.
+//! Frames are as large as their spills and slots need, [`Compiled::frame`] says how large, and who enters
+//! machine code checks that there is room. Frames of a page and more touch each of their pages in order when
+//! they begin, so none reaches past a guard page.
 
 use crate::positions::{Place, Positions};
 use crate::target;
@@ -33,7 +37,8 @@ use cranelift_codegen::settings::{self, Configurable, Flags};
 use cranelift_codegen::{CompiledCode, Context, FinalizedMachReloc, FinalizedRelocTarget};
 use std::fmt;
 
-/// The calling convention of functions that may end in tail calls. With few parameters and one result it is that of C.
+/// The calling convention of functions that may end in tail calls. With few parameters and one result it is
+/// that of C.
 pub const JUMPING: clif::CallConv = clif::CallConv::Tail;
 
 /// The words of intermediate form, for those who build functions.
@@ -51,8 +56,8 @@ use clif::{
 /// How much a backend checks and tells, besides compiling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Check the intermediate form of each function, and what the register allocator made of it. Builds with assertions always do the
-    /// first.
+    /// Check the intermediate form of each function, and what the register allocator made of it. Builds with
+    /// assertions always do the first.
     pub verify: bool,
     /// Write down the instructions of each function, as text ([`Compiled::listing`]).
     pub listing: bool,
@@ -105,18 +110,20 @@ pub struct Compiled {
     pub positions: Positions,
     /// Bytes of native stack that it takes for itself, without return address and saved frame pointer.
     pub frame: u32,
-    /// Offsets of instructions that stop the process if they come to be executed with the wrong operands: explicit traps, divisions,
-    /// accesses that were not said to be safe (`MemFlagsData::trusted`). No script may bring one about, so whoever compiles answers
-    /// for each.
+    /// Offsets of instructions that stop the process if they come to be executed with the wrong operands:
+    /// explicit traps, divisions, accesses that were not said to be safe (`MemFlagsData::trusted`). No script
+    /// may bring one about, so whoever compiles answers for each.
     pub traps: Vec<u32>,
     /// Its instructions as text, if [`Options::listing`] asks for them.
     pub listing: Option<String>,
 }
 
-/// A code generator for the processor at hand. It keeps its buffers from one function to the next; each compiling thread has one.
+/// A code generator for the processor at hand. It keeps its buffers from one function to the next; each
+/// compiling thread has one.
 pub struct Backend {
     isa: OwnedTargetIsa,
-    /// `None` while a function is compiled, and after one that panicked: what it left behind is not used again.
+    /// `None` while a function is compiled, and after one that panicked: what it left behind is not used
+    /// again.
     buffers: Option<Buffers>,
     options: Options,
 }
@@ -150,9 +157,11 @@ impl Backend {
         Ok(Backend { isa, buffers: Some(Buffers::new()), options })
     }
 
-    /// Compiles a function of this signature. `build` makes its body; it seals all blocks, fills them, and finalises nothing.
+    /// Compiles a function of this signature. `build` makes its body; it seals all blocks, fills them, and
+    /// finalises nothing.
     ///
-    /// Panics if the body has blocks that are not filled, and on some bodies that the verifier would find invalid.
+    /// Panics if the body has blocks that are not filled, and on some bodies that the verifier would find
+    /// invalid.
     pub fn compile(
         &mut self,
         signature: Signature,
@@ -201,7 +210,8 @@ impl Backend {
     }
 }
 
-/// Takes out what nobody uses the results of. The code generator does so as well, but leaves loads, and what they need.
+/// Takes out what nobody uses the results of. The code generator does so as well, but leaves loads, and what
+/// they need.
 fn drop_unused(func: &mut Function) {
     let mut uses: SecondaryMap<Value, u32> = SecondaryMap::new();
     for block in func.layout.blocks() {

@@ -1,31 +1,43 @@
-//! The specialiser that programs run with: one thread beside theirs, which says when time has passed, and compiles.
+//! The specialiser that programs run with: one thread beside theirs, which says when time has passed, and
+//! compiles.
 //!
 //! # Ticks
-//! The thread sets a bit in the interrupt word of each domain, now and then; the domain acts on it where it polls, and clears it (`perilune_vm::machine`). A domain that
-//! sleeps does not clear it. When no domain has cleared its bit, nothing runs: the thread waits, until one does ([`Specializer::ticked`]). So a program that does nothing is never woken, and no
-//! signal is sent to anybody, but one for the first tick.
+//! The thread sets a bit in the interrupt word of each domain, now and then; the domain acts on it where it
+//! polls, and clears it (`perilune_vm::machine`). A domain that sleeps does not clear it. When no domain has
+//! cleared its bit, nothing runs: the thread waits, until one does ([`Specializer::ticked`]). So a program
+//! that does nothing is never woken, and no signal is sent to anybody, but one for the first tick.
 //!
-//! The first tick needs no thread (`alarm.rs`): the thread begins when it is seen, or with a second domain. A program that ends within [`FIRST`] has none.
+//! The first tick needs no thread (`alarm.rs`): the thread begins when it is seen, or with a second domain. A
+//! program that ends within [`FIRST`] has none.
 //!
-//! A tick costs some twenty microseconds, as waking a thread does, and all that follows from it has to be worth something in the time that is left. So ticks begin after [`FIRST`], and get rarer as the program's processor time grows:
-//! one comes after one part in [`PERIODS`] of it, at least [`SHORTEST`], at most [`LONGEST`].
+//! A tick costs some twenty microseconds, as waking a thread does, and all that follows from it has to be
+//! worth something in the time that is left. So ticks begin after [`FIRST`], and get rarer as the program's
+//! processor time grows: one comes after one part in [`PERIODS`] of it, at least [`SHORTEST`], at most
+//! [`LONGEST`].
 //!
-//! The thread sleeps by the clock, but where others run too, or the program waits for most of the time, little of its processor time goes by meanwhile, and each tick would cost it several times as much of that. So where
-//! too little goes by a tick is put off, once, for as long as the rest is expected to take ([`Rate`]). How much goes by is known of some time together only: the system adds what a thread takes that is running to the process's time when
-//! its timer ticks, each 1 to 10 ms. (Asked of a single period, one run in eight of a short program had its first code 10 to 40 ms later than the others.)
+//! The thread sleeps by the clock, but where others run too, or the program waits for most of the time,
+//! little of its processor time goes by meanwhile, and each tick would cost it several times as much of that.
+//! So where too little goes by a tick is put off, once, for as long as the rest is expected to take
+//! ([`Rate`]). How much goes by is known of some time together only: the system adds what a thread takes that
+//! is running to the process's time when its timer ticks, each 1 to 10 ms. (Asked of a single period, one run
+//! in eight of a short program had its first code 10 to 40 ms later than the others.)
 //!
 //! # Compiling
-//! Recordings go to the thread, in the order in which they were made; while it compiles there are no ticks. What it spends is limited (`budget.rs`), and nothing that compiling needs is made before something is compiled.
-//! Machine code is for all domains: each gets it in its mailbox, and a bit in its interrupt word. A domain that has
-//! no instance of the function by then finds the code when it makes one ([`Specializer::code_of`]).
+//! Recordings go to the thread, in the order in which they were made; while it compiles there are no ticks.
+//! What it spends is limited (`budget.rs`), and nothing that compiling needs is made before something is
+//! compiled. Machine code is for all domains: each gets it in its mailbox, and a bit in its interrupt word. A
+//! domain that has no instance of the function by then finds the code when it makes one
+//! ([`Specializer::code_of`]).
 //!
 //! Recordings wait in a queue of [`QUEUE`]; what does not fit is dropped: the function gets hot again.
 //!
 //! # After `fork`
-//! A child has no such thread. Nothing that runs Lua forks without `exec`; a host that does has to leave this specialiser out, because its locks may be held by a thread that the child lacks.
+//! A child has no such thread. Nothing that runs Lua forks without `exec`; a host that does has to leave this
+//! specialiser out, because its locks may be held by a thread that the child lacks.
 //!
-//! Rejected: signals (they interrupt system calls of C code), counting in loops and calls (programs of which nothing was compiled ran 5 to 12% slower with `blocking`, its recordings included), ticks
-//! each millisecond from a thread of their own (programs ran 2 to 3% slower by them alone).
+//! Rejected: signals (they interrupt system calls of C code), counting in loops and calls (programs of which
+//! nothing was compiled ran 5 to 12% slower with `blocking`, its recordings included), ticks each millisecond
+//! from a thread of their own (programs ran 2 to 3% slower by them alone).
 
 use crate::Setup;
 use crate::alarm::Alarm;
@@ -167,7 +179,8 @@ impl Shared {
         }
     }
 
-    /// Waits for a recording, for so long, or while there are no ticks for as long as it takes. `Err`: there will be none.
+    /// Waits for a recording, for so long, or while there are no ticks for as long as it takes. `Err`: there
+    /// will be none.
     fn next(&self, period: Duration, seen: u64) -> Result<Option<Recording>, ()> {
         let mut mail = self.mail();
         loop {
@@ -215,7 +228,8 @@ impl Shared {
             match self.next(period, before) {
                 Err(()) => return,
                 Ok(Some(recording)) => {
-                    // All at once: code whose callers, or coroutines, are interpreted for a millisecond more is entered for next to nothing meanwhile, and given up.
+                    // All at once: code whose callers, or coroutines, are interpreted for a millisecond more
+                    // is entered for next to nothing meanwhile, and given up.
                     let codes = self.compiler.compile(recording, Some(&mut budget));
                     let codes: Vec<_> = codes.into_iter().map(|(_, code)| code).collect();
                     self.spent.store(budget.is_spent(), Ordering::Relaxed);
@@ -271,7 +285,8 @@ struct Rate {
 }
 
 impl Rate {
-    /// Of a program that has taken so many nanoseconds by `now`, and is expected to have a processor for itself.
+    /// Of a program that has taken so many nanoseconds by `now`, and is expected to have a processor for
+    /// itself.
     fn new(now: Instant, program: u64) -> Rate {
         Rate { since: (now, program), known: 1.0 }
     }
@@ -286,7 +301,8 @@ impl Rate {
         }
     }
 
-    /// For how long a tick is put off that is due after `period`: half of that is to be the program's processor time.
+    /// For how long a tick is put off that is due after `period`: half of that is to be the program's
+    /// processor time.
     fn puts_off(&self, period: Duration) -> Option<Duration> {
         let more = 0.5 / self.known - 1.0;
         (more > 0.0).then(|| period.mul_f64(more.min(MOST_PUT_OFF as f64)))

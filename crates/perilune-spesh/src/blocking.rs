@@ -1,4 +1,5 @@
-//! The specialiser that compiles at once: logs become machine code while their domain waits, so that what happens depends on the program alone.
+//! The specialiser that compiles at once: logs become machine code while their domain waits, so that what
+//! happens depends on the program alone.
 
 use crate::Setup;
 use crate::compiler::Compiler;
@@ -19,7 +20,8 @@ impl std::fmt::Debug for Blocking {
 }
 
 impl Blocking {
-    /// A function is hot when its loops have come round, and it has made calls, `threshold` times, at least once; then `quota` instructions are recorded.
+    /// A function is hot when its loops have come round, and it has made calls, `threshold` times, at least
+    /// once; then `quota` instructions are recorded.
     ///
     /// # Errors
     /// There can be no machine code here.

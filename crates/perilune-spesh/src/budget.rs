@@ -1,28 +1,42 @@
 //! What making machine code may cost a program.
 //!
 //! # Investments
-//! Nobody knows how long a program goes on. The best guess is that it does so for as long as it has run ([`Budget::expected`]): the programs of which this is false for the moment at which they are asked
-//! are as many as those of which it is true. So what machine code is expected to save in that time has to be [`MARGIN`] times what it costs to make it: the longer a program runs, the smaller the gains that are worth something. With 1, programs
-//! of half a second lose more by waiting than others save, and so they do where what gains little has to gain more.
+//! Nobody knows how long a program goes on. The best guess is that it does so for as long as it has run
+//! ([`Budget::expected`]): the programs of which this is false for the moment at which they are asked are as
+//! many as those of which it is true. So what machine code is expected to save in that time has to be
+//! [`MARGIN`] times what it costs to make it: the longer a program runs, the smaller the gains that are worth
+//! something. With 1, programs of half a second lose more by waiting than others save, and so they do where
+//! what gains little has to gain more.
 //!
-//! A recording shows what the interpreter does. Once most of the time goes by in machine code, that is a small part of the program, whatever its parts are to each other. So what is saved is a part of the interpreter's time only, of which the last ticks tell how
-//! much there is ([`Window::interpreted`]). Without that, `programs/compiler` spent 50 ms on its parser, 5% of it, in one run of four.
+//! A recording shows what the interpreter does. Once most of the time goes by in machine code, that is a
+//! small part of the program, whatever its parts are to each other. So what is saved is a part of the
+//! interpreter's time only, of which the last ticks tell how much there is ([`Window::interpreted`]). Without
+//! that, `programs/compiler` spent 50 ms on its parser, 5% of it, in one run of four.
 //!
 //! # The quota
-//! However much would be gained, compiling takes at most [`FIRST`] to begin with, one part in [`EARLY_PART`] of the processor time that the program takes until that is [`EARLY`] more, then one part in [`PART`]; and what has been saved up for it is at most [`SAVED`]. A program of a few thousand lines has all of its
-//! hot functions compiled after a fifth of a second; where they have to wait, those that are compiled go on leaving machine code for those that are not. What is spent beyond that is a debt, and nothing is recorded, nor compiled,
-//! until it is paid; so one function can take more at once, and no more than [`LARGEST`] instructions are a function that is compiled. Several at once are to leave half of what there is, for what turns out to be wrong; but what is worth [`CERTAIN`] times its price
-//! may be a debt, of [`DEBT`] at most: else a group of functions that gain nothing one by one waits for a sum that never comes together, since looking at it again and again takes what comes in.
-//! All told that is a tenth of a processor in the first second, and less in any other.
+//! However much would be gained, compiling takes at most [`FIRST`] to begin with, one part in [`EARLY_PART`]
+//! of the processor time that the program takes until that is [`EARLY`] more, then one part in [`PART`]; and
+//! what has been saved up for it is at most [`SAVED`]. A program of a few thousand lines has all of its hot
+//! functions compiled after a fifth of a second; where they have to wait, those that are compiled go on
+//! leaving machine code for those that are not. What is spent beyond that is a debt, and nothing is recorded,
+//! nor compiled, until it is paid; so one function can take more at once, and no more than [`LARGEST`]
+//! instructions are a function that is compiled. Several at once are to leave half of what there is, for what
+//! turns out to be wrong; but what is worth [`CERTAIN`] times its price may be a debt, of [`DEBT`] at most:
+//! else a group of functions that gain nothing one by one waits for a sum that never comes together, since
+//! looking at it again and again takes what comes in. All told that is a tenth of a processor in the first
+//! second, and less in any other.
 //!
-//! Ticks, and adding up what recordings say, are no part of it: a program pays for these as long as it runs, some hundredth of its time.
+//! Ticks, and adding up what recordings say, are no part of it: a program pays for these as long as it runs,
+//! some hundredth of its time.
 //!
 //! # Appointments
-//! What is worth something, but not enough yet, will be if the program goes on: the budget knows when ([`Budget::returns_at`]), and what runs then is recorded once more.
+//! What is worth something, but not enough yet, will be if the program goes on: the budget knows when
+//! ([`Budget::returns_at`]), and what runs then is recorded once more.
 //!
 //! All times are processor time: a machine on which others run too makes nothing dearer.
 //!
-//! Rejected: thresholds of rounds and calls alone. They ask how hot a function is, not what is gained by compiling it, nor what has been spent.
+//! Rejected: thresholds of rounds and calls alone. They ask how hot a function is, not what is gained by
+//! compiling it, nor what has been spent.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -64,7 +78,8 @@ pub fn of_process() -> u64 {
 
 fn clock(which: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the place is there. Where there is no such clock it stays 0, and nothing is ever worth compiling.
+    // SAFETY: the place is there. Where there is no such clock it stays 0, and nothing is ever worth
+    // compiling.
     unsafe { libc::clock_gettime(which, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
@@ -95,7 +110,8 @@ pub struct Budget {
     later: Cell<u64>,
 }
 
-/// From one recording to the next appointment the program takes at least one part in so many of what it has taken.
+/// From one recording to the next appointment the program takes at least one part in so many of what it has
+/// taken.
 const SOONEST: u64 = 4;
 
 impl Budget {
@@ -136,7 +152,8 @@ impl Budget {
         self.allowance <= 0
     }
 
-    /// What is worth this much of the average recording's instructions, done by the interpreter, is worth so many nanoseconds until the program ends.
+    /// What is worth this much of the average recording's instructions, done by the interpreter, is worth so
+    /// many nanoseconds until the program ends.
     pub fn worth(&self, instructions: f64, recording: Window) -> f64 {
         instructions * INSTRUCTION / recording.nanos() * recording.interpreted * self.expected() as f64
     }
@@ -150,7 +167,8 @@ impl Budget {
         enough
     }
 
-    /// Whether so many nanoseconds may be spent at once, on several functions, for what is worth `worth`: [half](AT_ONCE) of what may be spent, or what is certain to be worth it.
+    /// Whether so many nanoseconds may be spent at once, on several functions, for what is worth `worth`:
+    /// [half](AT_ONCE) of what may be spent, or what is certain to be worth it.
     pub fn affords(&self, cost: f64, worth: f64) -> bool {
         let allowance = self.allowance as f64;
         let enough = cost <= allowance * AT_ONCE || worth >= cost * CERTAIN && cost <= allowance + DEBT;
@@ -188,7 +206,8 @@ pub struct Window {
 }
 
 impl Window {
-    /// What the program would have taken without being recorded. (To take what recording costs from what all has taken does not do: on a busy machine the rest is anything.)
+    /// What the program would have taken without being recorded. (To take what recording costs from what all
+    /// has taken does not do: on a busy machine the rest is anything.)
     fn nanos(self) -> f64 {
         (self.instructions * INSTRUCTION + self.library).max(1.0)
     }
@@ -212,7 +231,8 @@ impl Default for Price {
 const EXPANSION: usize = 25;
 
 impl Price {
-    /// What so many instructions of intermediate form cost, in nanoseconds; half as much again each time that it is done again: what did not last is less likely to, but knows what the one before has failed at.
+    /// What so many instructions of intermediate form cost, in nanoseconds; half as much again each time that
+    /// it is done again: what did not last is less likely to, but knows what the one before has failed at.
     pub fn of(&self, size: usize, before: u32) -> f64 {
         size as f64 * self.each.load(Ordering::Relaxed) as f64 * (1.0 + before as f64 / 2.0)
     }
@@ -222,7 +242,8 @@ impl Price {
         self.of(instructions * EXPANSION, before)
     }
 
-    /// The draft of so many has cost this: until something has been compiled that tells how fast the machine is. Others may run on it, too.
+    /// The draft of so many has cost this: until something has been compiled that tells how fast the machine
+    /// is. Others may run on it, too.
     pub fn learn_from_draft(&self, size: usize, nanos: u64) {
         if self.guessed.load(Ordering::Relaxed) {
             let each = (nanos as f64 / DRAFT / (size as f64).max(1.0)) as u64;

@@ -20,15 +20,18 @@ use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Of what is recorded, a function has to be one part of so many to be compiled, with what its calls cost if it is not.
+/// Of what is recorded, a function has to be one part of so many to be compiled, with what its calls cost if
+/// it is not.
 const SHARE: u64 = 200;
 
 /// Of a group that gains too little, one part of so many is dropped at once.
 const DROPPED: usize = 4;
 /// So many functions, at most, are looked at to be inlined in one.
 const MOST_CALLEES: usize = 50;
-/// So often in each instruction recorded a call has to be made for each instruction of the function that it calls if that is to be built in its place, beside an instruction that has been built in place of others already. So what is hot is built in place,
-/// what is small too, and larger functions do not become several times as large by calls that are hardly made (8 calls in 10,000 beside a hundred).
+/// So often in each instruction recorded a call has to be made for each instruction of the function that it
+/// calls if that is to be built in its place, beside an instruction that has been built in place of others
+/// already. So what is hot is built in place, what is small too, and larger functions do not become several
+/// times as large by calls that are hardly made (8 calls in 10,000 beside a hundred).
 const LEAST_CALLS: f64 = 8.0e-6;
 /// Machine code is made if it is expected to cost less than this part of what the interpreter does.
 const WORTH: f64 = 0.85;
@@ -39,7 +42,8 @@ const SURE: f64 = 0.7;
 #[derive(Clone, Copy, Debug)]
 enum Why {
     NoGain(Cost),
-    /// What would be saved in the time that the program is expected to go on, and what compiling would cost; in nanoseconds.
+    /// What would be saved in the time that the program is expected to go on, and what compiling would cost;
+    /// in nanoseconds.
     TooLittle(f64, f64),
     Failed,
 }
@@ -101,7 +105,8 @@ impl Candidate {
         !matches!(self.what, What::Code(_))
     }
 
-    /// What code of it is expected to cost when it runs, and the calls that are built in place; `None`: it has code.
+    /// What code of it is expected to cost when it runs, and the calls that are built in place; `None`: it
+    /// has code.
     fn expected(&self) -> Option<(Cost, &HashSet<usize>)> {
         match &self.what {
             What::Code(_) => None,
@@ -135,7 +140,8 @@ impl Drop for Installed {
     fn drop(&mut self) {
         if let Some(code) = self.0.take() {
             self.1.remove(code.address());
-            // SAFETY: the VM drops machine code when no instance has it and no run of it is under way (`perilune_vm::machine`), and nothing else has its address.
+            // SAFETY: the VM drops machine code when no instance has it and no run of it is under way
+            // (`perilune_vm::machine`), and nothing else has its address.
             unsafe { code.free() }
         }
     }
@@ -149,7 +155,8 @@ fn reserve() -> Result<Arc<CodeMemory>, Refused> {
 }
 
 impl Compiler {
-    /// Logs are of `quota` instructions. What compiling needs is made when something is to be compiled; if there is no memory for machine code then, everything is interpreted.
+    /// Logs are of `quota` instructions. What compiling needs is made when something is to be compiled; if
+    /// there is no memory for machine code then, everything is interpreted.
     ///
     /// # Errors
     /// There can be no machine code here.
@@ -244,9 +251,11 @@ impl Compiler {
         logs.into_iter().for_each(|log| self.profiles.learn(log));
     }
 
-    /// Machine code for the functions of logs that were made together, by their number, as far as something is to be gained by it. Without a budget it may cost what it will.
+    /// Machine code for the functions of logs that were made together, by their number, as far as something
+    /// is to be gained by it. Without a budget it may cost what it will.
     ///
-    /// Whether something is gained depends on the others: a call of what is not compiled leaves machine code, and a function is entered at a cost by callers that are not.
+    /// Whether something is gained depends on the others: a call of what is not compiled leaves machine code,
+    /// and a function is entered at a cost by callers that are not.
     pub fn compile(
         &self,
         recording: Recording,
@@ -306,7 +315,8 @@ impl Compiler {
         (codes, begun.nanos())
     }
 
-    /// Drops candidates by which the others would gain nothing. Whether there was one: then the others cost something else.
+    /// Drops candidates by which the others would gain nothing. Whether there was one: then the others cost
+    /// something else.
     fn drops_one_by_one(&self, candidates: &mut Vec<Candidate>, part: f64) -> bool {
         let costs = candidates.iter().map(|one| self.cost_among(one, candidates, true));
         let whys: Vec<Option<Why>> = costs
@@ -315,7 +325,8 @@ impl Compiler {
         self.drop_for(candidates, whys)
     }
 
-    /// Of groups of functions that call each other, and gain too little all together, drops those by which the group loses most. Without them the rest may be worth it.
+    /// Of groups of functions that call each other, and gain too little all together, drops those by which
+    /// the group loses most. Without them the rest may be worth it.
     fn drops_groups(
         &self,
         candidates: &mut Vec<Candidate>,
@@ -439,8 +450,9 @@ impl Compiler {
         unit: &Unit,
         purse: Option<(&Budget, Window)>,
     ) -> Option<Drafted> {
-        // Before the draft, which costs some of what compiling does: what would be saved if every instruction were done as well as can be.
-        // Others may depend on it, so it need not be worth it alone. Drafts of which nothing came get dearer.
+        // Before the draft, which costs some of what compiling does: what would be saved if every instruction
+        // were done as well as can be. Others may depend on it, so it need not be worth it alone. Drafts of
+        // which nothing came get dearer.
         let price = self.price.of_bytecode(unit.len(), self.profiles.compiled(log));
         let price = price * DRAFT * f64::exp2(self.profiles.tries(log) as f64);
         let is_worth_it = match purse {
@@ -480,7 +492,8 @@ impl Compiler {
         Some(drafted)
     }
 
-    /// Whether no draft of it could say that enough is gained: it is natives nearly all the time. Who wants to have everything explained gets the draft.
+    /// Whether no draft of it could say that enough is gained: it is natives nearly all the time. Who wants
+    /// to have everything explained gets the draft.
     fn cannot_gain(&self, log: &Arc<Log>, unit: &Unit) -> bool {
         let Some((cost, plain)) = Cost::at_best(log, unit) else { return false };
         if cost.is_below(SURE) || self.decisions.are_kept() {
@@ -494,7 +507,8 @@ impl Compiler {
         true
     }
 
-    /// What the functions have met that a log's calls, or may be called where they are inlined in it, by their number.
+    /// What the functions have met that a log's calls, or may be called where they are inlined in it, by
+    /// their number.
     fn callees(&self, log: &Log) -> HashMap<usize, Arc<Log>> {
         let called = |log: &Log| -> Vec<usize> {
             (0..log.proto().code.len()).map(|at| log.site(at).callee).filter(|&callee| callee != 0).collect()
@@ -514,9 +528,11 @@ impl Compiler {
         known
     }
 
-    /// What a function without code costs if only the candidates, and what is compiled already, are machine code; `None`: it has code.
+    /// What a function without code costs if only the candidates, and what is compiled already, are machine
+    /// code; `None`: it has code.
     ///
-    /// Without it its callers would leave machine code. That is what it saves if `alone`, if it is asked whether to leave it out; else callers of which there is no code yet save that themselves.
+    /// Without it its callers would leave machine code. That is what it saves if `alone`, if it is asked
+    /// whether to leave it out; else callers of which there is no code yet save that themselves.
     fn cost_among(&self, one: &Candidate, candidates: &[Candidate], alone: bool) -> Option<Cost> {
         let is_compiled = |function: usize| {
             candidates.iter().any(|other| other.log.function() == function && other.unit.starts)
@@ -655,7 +671,8 @@ fn groups(candidates: &[Candidate]) -> Vec<usize> {
     groups
 }
 
-/// Why not to compile a group of functions at these costs of running them: together they gain nothing that is sure, or too little for what compiling them costs.
+/// Why not to compile a group of functions at these costs of running them: together they gain nothing that is
+/// sure, or too little for what compiling them costs.
 fn too_little<'a>(
     group: impl Iterator<Item = (&'a Candidate, Cost)>,
     part: f64,

@@ -1,32 +1,35 @@
 //! What a fork does to code memory, and who may write after it.
 //!
 //! # The trouble
-//! Code memory is mapped twice, which only shared mappings can be. A child of `fork` gets a mapping of the *same* pages: if the
-//! child wrote to them, it would change its parent's code; when the parent frees code and puts other code there, the child
-//! would run that. The child's thread may be in the middle of machine code, below a C function that forked.
+//! Code memory is mapped twice, which only shared mappings can be. A child of `fork` gets a mapping of the
+//! *same* pages: if the child wrote to them, it would change its parent's code; when the parent frees code
+//! and puts other code there, the child would run that. The child's thread may be in the middle of machine
+//! code, below a C function that forked.
 //!
 //! # What is done
 //! 1. The writable view is not inherited at all (`MADV_DONTFORK`): in a child it does not exist.
-//! 2. In the child, before `fork` returns, each region's executable view is replaced by a private copy of the part in use, at
-//!    the same address. Until that is done the parent holds back what is freed and does not use it again. It knows from a
-//!    counter in memory that both processes share: `prepare` counts up before the process divides, the child counts down when
-//!    it has its copies.
-//! 3. A [`Lineage`] tells objects with a lock that they are in a child now. They do nothing there: the lock may be held by a
-//!    thread that only the parent has.
+//! 2. In the child, before `fork` returns, each region's executable view is replaced by a private copy of the
+//!    part in use, at the same address. Until that is done the parent holds back what is freed and does not
+//!    use it again. It knows from a counter in memory that both processes share: `prepare` counts up before
+//!    the process divides, the child counts down when it has its copies.
+//! 3. A [`Lineage`] tells objects with a lock that they are in a child now. They do nothing there: the lock
+//!    may be held by a thread that only the parent has.
 //!
-//! All of the child's part is system calls and a copy, without allocation or locks, as is fit for a handler of `pthread_atfork`.
+//! All of the child's part is system calls and a copy, without allocation or locks, as is fit for a handler
+//! of `pthread_atfork`.
 //!
 //! # What can go wrong, and then
-//! If the fork fails, or the child is killed or finds no memory before it has its copies, the counter never falls, and what the
-//! parent frees from then on is held back for good. Machine code goes on, until memory is used up and further code is
-//! interpreted. `vfork` and `posix_spawn` (`io.popen` and the like) run no handlers and need none: their child runs no Lua
-//! code. A child of a bare `clone` system call has no copies; its process number gives it away, so that it installs nothing
-//! either.
+//! If the fork fails, or the child is killed or finds no memory before it has its copies, the counter never
+//! falls, and what the parent frees from then on is held back for good. Machine code goes on, until memory is
+//! used up and further code is interpreted. `vfork` and `posix_spawn` (`io.popen` and the like) run no
+//! handlers and need none: their child runs no Lua code. A child of a bare `clone` system call has no copies;
+//! its process number gives it away, so that it installs nothing either.
 //!
 //! # Rejected
-//! *Never using again what was there at a fork* needs no copy, but a program that compiles all the time and forks now and then
-//! would run out of code memory. *Leaving machine code in the child* needs machine code to return through. *Waiting in the parent* until the child
-//! has its copies would stop a thread for as long as the scheduler likes.
+//! *Never using again what was there at a fork* needs no copy, but a program that compiles all the time and
+//! forks now and then would run out of code memory. *Leaving machine code in the child* needs machine code to
+//! return through. *Waiting in the parent* until the child has its copies would stop a thread for as long as
+//! the scheduler likes.
 
 use std::io;
 use std::ptr::null_mut;
@@ -36,8 +39,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 /// How many forks lie between this process and the one that first made code memory.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// The counter of forks whose children have no copies yet, in a page that children share until they have. Null before
-/// [`register`], and in a child that could not get a page of its own.
+/// The counter of forks whose children have no copies yet, in a page that children share until they have.
+/// Null before [`register`], and in a child that could not get a page of its own.
 static PENDING: AtomicPtr<AtomicU32> = AtomicPtr::new(null_mut());
 
 /// How many regions there can be at once. A program has one; tests have more.
@@ -99,7 +102,8 @@ impl Watched {
         Ok(Watched(index))
     }
 
-    /// Says that the first `bytes` (a multiple of the page size) may hold code from now on. To be called before they are written.
+    /// Says that the first `bytes` (a multiple of the page size) may hold code from now on. To be called
+    /// before they are written.
     pub fn set_used(&self, bytes: usize) {
         TABLE[self.0].used.store(bytes, Ordering::SeqCst);
     }
@@ -120,7 +124,8 @@ fn register() -> io::Result<()> {
         if page.is_null() {
             return io::Error::last_os_error().raw_os_error().unwrap_or(libc::ENOMEM);
         }
-        // The counter is there before a handler can look for it, so a child counts down what its parent counted up.
+        // The counter is there before a handler can look for it, so a child counts down what its parent
+        // counted up.
         PENDING.store(page, Ordering::Release);
         // SAFETY: the three handlers are functions of this file and never go away.
         unsafe { libc::pthread_atfork(Some(prepare), None, Some(child)) }
@@ -153,11 +158,13 @@ extern "C" fn child() {
     let mut complete = true;
     for slot in &TABLE {
         let (base, used) = (slot.base.load(Ordering::SeqCst), slot.used.load(Ordering::SeqCst));
-        // A region of a parent is none of ours: a child of this child inherits the copy as it does all private memory.
+        // A region of a parent is none of ours: a child of this child inherits the copy as it does all
+        // private memory.
         slot.used.store(0, Ordering::SeqCst);
         slot.base.store(0, Ordering::SeqCst);
         if base != 0 && used != 0 {
-            // SAFETY: a region in the table is mapped, its first `used` bytes can be read, and no other thread is here.
+            // SAFETY: a region in the table is mapped, its first `used` bytes can be read, and no other
+            // thread is here.
             complete &= unsafe { make_private(base, used) };
         }
     }
@@ -179,8 +186,8 @@ extern "C" fn child() {
 /// The range is mapped and readable, and no other thread runs.
 unsafe fn make_private(base: usize, len: usize) -> bool {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a fresh mapping; then a copy into it from a range that the caller vouches for. `mremap` puts it over that range in
-    // one step, with the same bytes, so that a return into it finds what was there.
+    // SAFETY: a fresh mapping; then a copy into it from a range that the caller vouches for. `mremap` puts it
+    // over that range in one step, with the same bytes, so that a return into it finds what was there.
     unsafe {
         let copy = libc::mmap(null_mut(), len, protection, flags, -1, 0);
         if copy == libc::MAP_FAILED {

@@ -1,9 +1,11 @@
 //! Machine code for Perilune: the specialiser.
 //!
-//! Its lowest floor knows no Lua: it takes a function in Cranelift's intermediate form and makes bytes of it, keeps bytes where
-//! they can run, says which function an address belongs to, and knows when nobody can be in code any more. On it stands what compiles
-//! hot functions and loops: `units.rs` and `compiler.rs` choose, `lower.rs` makes intermediate form, `profiles.rs` keeps what is known; `blocking.rs` does it when the VM asks, `background.rs` beside the program ([`specializer`]).
-//! `docs/spesh.md` has the whole design with its figures, `docs/decisions/0022-code-memory.md` the alternatives.
+//! Its lowest floor knows no Lua: it takes a function in Cranelift's intermediate form and makes bytes of it,
+//! keeps bytes where they can run, says which function an address belongs to, and knows when nobody can be in
+//! code any more. On it stands what compiles hot functions and loops: `units.rs` and `compiler.rs` choose,
+//! `lower.rs` makes intermediate form, `profiles.rs` keeps what is known; `blocking.rs` does it when the VM
+//! asks, `background.rs` beside the program ([`specializer`]). `docs/spesh.md` has the whole design with its
+//! figures, `docs/decisions/0022-code-memory.md` the alternatives.
 //!
 //! # The life of a piece of code
 //!
@@ -17,20 +19,23 @@
 //!                        Reclaimer::retire ──▶ collect, when every domain has passed or is outside ──▶ Ranges::remove, Code::free
 //! ```
 //!
-//! The order matters twice. A code's range is entered before anything leads to it, so that a sampler finds whatever is running;
-//! and removed after nobody can be in it.
+//! The order matters twice. A code's range is entered before anything leads to it, so that a sampler finds
+//! whatever is running; and removed after nobody can be in it.
 //!
 //! # Threads
-//! A compiling thread installs, retires and collects. The owners of domains enter and leave, and pass safepoints: two stores
-//! and a fence, no lock. Signal handlers look addresses up: no lock, no allocation, no waiting.
+//! A compiling thread installs, retires and collects. The owners of domains enter and leave, and pass
+//! safepoints: two stores and a fence, no lock. Signal handlers look addresses up: no lock, no allocation, no
+//! waiting.
 //!
 //! # After a fork
-//! A child keeps running the code that it inherited and installs none. Every structure here that has a lock remembers which process made it
-//! ([`fork::Lineage`]) and leaves its lock alone in a child, where a thread that no longer exists may be holding it.
+//! A child keeps running the code that it inherited and installs none. Every structure here that has a lock
+//! remembers which process made it ([`fork::Lineage`]) and leaves its lock alone in a child, where a thread
+//! that no longer exists may be holding it.
 //!
 //! # Without machine code
-//! Without the feature `machine-code`, on another processor or another system, there are no modules here but [`ranges`] and
-//! [`reclaim`], which know neither; [`specializer`] says that this build makes no machine code.
+//! Without the feature `machine-code`, on another processor or another system, there are no modules here but
+//! [`ranges`] and [`reclaim`], which know neither; [`specializer`] says that this build makes no machine
+//! code.
 
 pub mod ranges;
 pub mod reclaim;
@@ -75,7 +80,8 @@ mod trials;
 #[cfg(machine_code)]
 mod units;
 
-/// What is needed to make machine code: a backend that works on this processor, and memory that this system lets run.
+/// What is needed to make machine code: a backend that works on this processor, and memory that this system
+/// lets run.
 #[cfg(machine_code)]
 pub fn machine_code(
     options: backend::Options,

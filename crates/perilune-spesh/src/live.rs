@@ -1,6 +1,8 @@
-//! Which registers matter before each instruction: those that are read later, before they are written, and local variables, as long as they are in scope, since a debugger may ask for them.
+//! Which registers matter before each instruction: those that are read later, before they are written, and
+//! local variables, as long as they are in scope, since a debugger may ask for them.
 //!
-//! What matters no more need not be stored where machine code is left, or where ways meet, and nothing has to be known of it. Nearly all that an expression needs on its way is of that kind.
+//! What matters no more need not be stored where machine code is left, or where ways meet, and nothing has to
+//! be known of it. Nearly all that an expression needs on its way is of that kind.
 
 use crate::units::target;
 use perilune_syntax::operands::{Flow, Kind, Loop, Registers};
@@ -103,7 +105,8 @@ mod tests {
         copy
     }
 
-    /// What an expression needs on its way matters until it is used; variables matter as long as they are in scope.
+    /// What an expression needs on its way matters until it is used; variables matter as long as they are in
+    /// scope.
     #[test]
     fn temporaries_die_and_variables_stay() {
         let proto = function("return function(a, b) local c = (a + b) * (a - b) return c end");
@@ -123,7 +126,8 @@ mod tests {
         assert!(!before[product].contains(0) && !before[product].contains(1));
     }
 
-    /// What comes round is needed where it comes from; the state of a loop is the loop's, with names or without.
+    /// What comes round is needed where it comes from; the state of a loop is the loop's, with names or
+    /// without.
     #[test]
     fn loops_keep_what_they_need() {
         let proto =

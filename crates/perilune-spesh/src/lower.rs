@@ -1,27 +1,40 @@
 //! Hot code as a function of machine code.
 //!
-//! One pass over the bytecode, in order, straight into Cranelift's form. It knows for each register what it holds ([`Ty`]), from constants, from what
-//! instructions produce, and from the log: where the log has seen only one type, the code *guards* it, and exits if it meets another.
+//! One pass over the bytecode, in order, straight into Cranelift's form. It knows for each register what it
+//! holds ([`Ty`]), from constants, from what instructions produce, and from the log: where the log has seen
+//! only one type, the code *guards* it, and exits if it meets another.
 //!
 //! # Registers
-//! A register whose type is known stands in a register of the processor.
-//! It is stored in its slot on the value stack only before something may look at the frame: an instruction that the interpreter does, a call, a collection, an exit. Until then the slot is *dirty*: it holds some older value, whole.
-//! Variables that closures may refer to while the code runs are never known: any function may assign them (`units.rs` says which these are).
+//! A register whose type is known stands in a register of the processor. It is stored in its slot on the
+//! value stack only before something may look at the frame: an instruction that the interpreter does, a call,
+//! a collection, an exit. Until then the slot is *dirty*: it holds some older value, whole. Variables that
+//! closures may refer to while the code runs are never known: any function may assign them (`units.rs` says
+//! which these are).
 //!
 //! # Control
-//! * Forward jumps meet with what is known on all ways; types that differ become unknown. To know that beforehand, and what can be hoisted, the pass is made several times: the first is a draft, and the body is built again as long as what it hoists is not what it has found that it can ([`MOST_PASSES`]).
-//! * Where a loop begins, what is known is fixed: the types that the log has seen there; dirty is what the loop changes. Ways into it guard those that they do not know. A function's start is like that, with the types of its parameters.
+//! * Forward jumps meet with what is known on all ways; types that differ become unknown. To know that
+//!   beforehand, and what can be hoisted, the pass is made several times: the first is a draft, and the body
+//!   is built again as long as what it hoists is not what it has found that it can ([`MOST_PASSES`]).
+//! * Where a loop begins, what is known is fixed: the types that the log has seen there; dirty is what the
+//!   loop changes. Ways into it guard those that they do not know. A function's start is like that, with the
+//!   types of its parameters.
 //! * Ways out store what is dirty, and the position, and leave.
-//! * An instruction that the log has never seen is an exit, unless earlier code has exited there: then it is lowered as far as what is known allows.
+//! * An instruction that the log has never seen is an exit, unless earlier code has exited there: then it is
+//!   lowered as far as what is known allows.
 //!
 //! # Calls
-//! Small functions are built in place of their calls (`inline.rs`). Another callee that has machine code is called directly, with the frame's record pushed as the interpreter does it; others are called by the interpreter (`perilune_vm::machine::callees`), and come back. What a call may do to
-//! this frame is in `perilune_vm::machine`'s essay; its base has to be asked for again.
+//! Small functions are built in place of their calls (`inline.rs`). Another callee that has machine code is
+//! called directly, with the frame's record pushed as the interpreter does it; others are called by the
+//! interpreter (`perilune_vm::machine::callees`), and come back. What a call may do to this frame is in
+//! `perilune_vm::machine`'s essay; its base has to be asked for again.
 //!
 //! # What is not done here
-//! is done by the interpreter, one instruction at a time ([`layout::step`]), and what that defines is guarded again.
+//! is done by the interpreter, one instruction at a time ([`layout::step`]), and what that defines is guarded
+//! again.
 //!
-//! Where values are, in registers of the processor or in slots, is seen to in `registers.rs`; what is known of tables, and hoisted out of loops, is in `facts.rs`. Rejected for now: a form of our own between the two (decision 31).
+//! Where values are, in registers of the processor or in slots, is seen to in `registers.rs`; what is known
+//! of tables, and hoisted out of loops, is in `facts.rs`. Rejected for now: a form of our own between the two
+//! (decision 31).
 
 mod allocate;
 mod callable;
@@ -178,7 +191,8 @@ impl Register {
         }
     }
 
-    /// This one, a number, as one of either kind. What is said of a slot that holds it would have to be asked.
+    /// This one, a number, as one of either kind. What is said of a slot that holds it would have to be
+    /// asked.
     fn number(self) -> Register {
         let slot = if self.dirty { self.slot } else { Ty::Any };
         Register { ty: Ty::Number, slot, dirty: self.dirty }
@@ -204,7 +218,8 @@ pub(crate) struct Slow {
     exits: bool,
 }
 
-/// A function that compiles to this signature: that of [`perilune_vm::machine::Run`], and it may end in a jump to another one ([`backend::JUMPING`]).
+/// A function that compiles to this signature: that of [`perilune_vm::machine::Run`], and it may end in a
+/// jump to another one ([`backend::JUMPING`]).
 pub fn signature() -> Signature {
     let mut signature = Signature::new(backend::JUMPING);
     signature.params = [types::I64, types::I64, types::I64, types::I32].map(AbiParam::new).to_vec();
@@ -227,7 +242,8 @@ pub struct Task<'a> {
     pub callees: &'a HashMap<usize, Arc<Log>>,
     /// Where machine code of those has been left, wherever it stands.
     pub failures_of_callees: &'a HashMap<usize, Failures>,
-    /// A call that has been made less often than so many times is not worth it that the function is built in its place, for each instruction of that, and for each that has been built in place of others.
+    /// A call that has been made less often than so many times is not worth it that the function is built in
+    /// its place, for each instruction of that, and for each that has been built in place of others.
     pub least: f64,
     /// What machine code does on purpose.
     pub trials: Trials,
@@ -277,7 +293,8 @@ pub fn draft(task: Task<'_>) -> Draft {
     Lowering::new(&mut b, task, None).run()
 }
 
-/// Builds the body from what the last pass has found, which is then what this one has. `false`: that is something else, so the next one would be better.
+/// Builds the body from what the last pass has found, which is then what this one has. `false`: that is
+/// something else, so the next one would be better.
 ///
 /// Whatever it is, the body is right: what does not hold where a loop comes round is found out again there.
 pub fn lower(b: &mut FunctionBuilder<'_>, task: Task<'_>, draft: &mut Draft) -> bool {
@@ -337,9 +354,11 @@ pub(crate) struct Lowering<'a, 'b> {
     found: HashMap<Fact, [Variable; 2]>,
     /// The fields of tables that are not made, by name and number.
     parts: HashMap<(Name, usize), [Variable; 3]>,
-    /// Tables that are not made where the program does, by place, with one where they are; `None`: they never are.
+    /// Tables that are not made where the program does, by place, with one where they are; `None`: they never
+    /// are.
     postponed: BTreeMap<usize, Option<usize>>,
-    /// How often tables are made after all that are not made where the program does, by place, as an earlier pass, or this one, has found out.
+    /// How often tables are made after all that are not made where the program does, by place, as an earlier
+    /// pass, or this one, has found out.
     made: BTreeMap<usize, u64>,
     /// The same of earlier passes.
     made_before: BTreeMap<usize, u64>,
@@ -648,7 +667,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
         *self.blocks.entry(at).or_insert_with(|| b.create_block())
     }
 
-    /// Goes on in a block to which all ways have been built. So what variables hold there is found along the ways, and a block that one way leads to needs no parameters, which would have to be taken out again.
+    /// Goes on in a block to which all ways have been built. So what variables hold there is found along the
+    /// ways, and a block that one way leads to needs no parameters, which would have to be taken out again.
     fn go_to(&mut self, block: Block) {
         self.b.switch_to_block(block);
         self.b.seal_block(block);
@@ -665,14 +685,15 @@ impl<'a, 'b> Lowering<'a, 'b> {
         self.if_done(condition, otherwise);
     }
 
-    /// The same where something has been done if it holds, which is not to be done again: so no trial lets it fail.
+    /// The same where something has been done if it holds, which is not to be done again: so no trial lets it
+    /// fail.
     fn if_done(&mut self, condition: Val, otherwise: Block) {
         let on = self.b.create_block();
         self.b.ins().brif(condition, on, &[], otherwise, &[]);
         self.go_to(on);
     }
 
-    // -- Memory ------------------------------------------------------------------------------------------------------------------------
+    // -- Memory ---------------------------------------------------------------------------------------------
 
     fn load(&mut self, ty: clif::Type, address: Val, offset: i32) -> Val {
         self.b.ins().load(ty, MemFlagsData::trusted(), address, offset)
@@ -692,9 +713,10 @@ impl<'a, 'b> Lowering<'a, 'b> {
         r as i32 * layout::VALUE_SIZE
     }
 
-    // -- The interpreter ---------------------------------------------------------------------------------------------------------------
+    // -- The interpreter ------------------------------------------------------------------------------------
 
-    /// Instruction `at` is done by the interpreter; returns if that does not stay in the frame. Registers that it may have changed are unknown.
+    /// Instruction `at` is done by the interpreter; returns if that does not stay in the frame. Registers
+    /// that it may have changed are unknown.
     fn step(&mut self, at: usize) {
         self.stepped = true;
         self.flush_all();
@@ -747,7 +769,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
     }
 
-    /// Instruction `at`, which does not jump, is done by the interpreter, and what it defines is what the log has seen.
+    /// Instruction `at`, which does not jump, is done by the interpreter, and what it defines is what the log
+    /// has seen.
     fn step_and_guard(&mut self, at: usize) {
         self.step(at);
         self.guard_result(at);
@@ -762,15 +785,17 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
     }
 
-    /// Register `r`, of which nothing is known, has got a value of this type from instruction `at`, else the code exits behind that.
+    /// Register `r`, of which nothing is known, has got a value of this type from instruction `at`, else the
+    /// code exits behind that.
     fn guard_made(&mut self, at: usize, r: usize, ty: Ty) {
         let exit = self.other_result(at, at + 1);
         let known = self.expect(r, ty, exit);
         self.found(r, known);
     }
 
-    /// Where machine code of the function that place `at` is in has been left, and which of its instructions that is. One that is inlined in several functions, or runs by itself, has one count for all: what it has
-    /// met is not known better by one of them.
+    /// Where machine code of the function that place `at` is in has been left, and which of its instructions
+    /// that is. One that is inlined in several functions, or runs by itself, has one count for all: what it
+    /// has met is not known better by one of them.
     fn failures_at(&self, at: usize) -> (&'a Failures, usize) {
         let frame = &self.frames[self.frame_of(at) as usize];
         let inside = (at - frame.first).min(frame.log.proto().code.len() - 1);
@@ -786,24 +811,29 @@ impl<'a, 'b> Lowering<'a, 'b> {
         failures.at(inside) >= TRUSTED
     }
 
-    /// Earlier code has exited where a loop of the compiled function, or that itself, begins, because something was not as expected there.
+    /// Earlier code has exited where a loop of the compiled function, or that itself, begins, because
+    /// something was not as expected there.
     fn is_suspect_head(&self, at: usize) -> bool {
         self.failures.of_result(self.stands_for(at)) >= TRUSTED
             || at == 0 && self.failures.of_result(0) >= TRUSTED
     }
 
-    /// The instruction for whose results those exits are counted that are taken because something was not as expected on a way to this head: they say nothing against the instruction that stands there. A jump back has no results of its own.
+    /// The instruction for whose results those exits are counted that are taken because something was not as
+    /// expected on a way to this head: they say nothing against the instruction that stands there. A jump
+    /// back has no results of its own.
     fn stands_for(&self, head: usize) -> usize {
         self.loops.iter().find(|l| l.head == head).map_or(head, |l| l.back)
     }
 
-    /// Earlier code has exited because what instruction `at` came to was of another type than that of all results before.
+    /// Earlier code has exited because what instruction `at` came to was of another type than that of all
+    /// results before.
     fn has_other_results(&self, at: usize) -> bool {
         let (failures, inside) = self.failures_at(at);
         failures.of_result(inside) >= TRUSTED
     }
 
-    /// Where instruction `at` goes if something is not as the log has seen it: out, unless that has happened before; then it is done slowly.
+    /// Where instruction `at` goes if something is not as the log has seen it: out, unless that has happened
+    /// before; then it is done slowly.
     fn slow(&mut self, at: usize) -> Slow {
         if self.is_suspect(at) {
             return self.aside();
@@ -816,7 +846,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
         Slow { block: self.b.create_block(), before: self.now.clone(), exits: false }
     }
 
-    /// Does the slow way of instruction `at`, and joins it with the current one, where register `r` is `fast`; `None`: no register is defined.
+    /// Does the slow way of instruction `at`, and joins it with the current one, where register `r` is
+    /// `fast`; `None`: no register is defined.
     fn join(&mut self, at: usize, slow: Slow, fast: Option<(usize, Ty)>) {
         self.join_behind(at, slow, |this| {
             if let Some((r, ty)) = fast.filter(|(_, ty)| *ty != Ty::Any) {

@@ -1,23 +1,26 @@
-//! Executable memory: one region, mapped twice, from which pieces of code are cut and to which they come back.
+//! Executable memory: one region, mapped twice, from which pieces of code are cut and to which they come
+//! back.
 //!
 //! # Two views
-//! The pages of a region are mapped at two addresses: one view can be read and written, the other read and executed. No address is
-//! ever both writable and executable. Installing code writes through the first view and hands out an address in the
-//! second; no mapping changes, so no other thread is disturbed and no system call is made. `memory/views.rs` has the mappings.
+//! The pages of a region are mapped at two addresses: one view can be read and written, the other read and
+//! executed. No address is ever both writable and executable. Installing code writes through the first view
+//! and hands out an address in the second; no mapping changes, so no other thread is disturbed and no system
+//! call is made. `memory/views.rs` has the mappings.
 //!
 //! # Pieces
-//! Who installs gets a [`Code`], which is the right to its piece: there is one, it cannot be copied, and only [`Code::free`] gives the
-//! piece back. Dropping a `Code` keeps its piece (and the region) for good: forgetting code is safe, running freed code is not. That
-//! nobody runs it any more is for the caller of `free` to know; `reclaim.rs` finds that out. `memory/free_list.rs` keeps what is free.
-//! What was freed is filled with `target::TRAP`.
+//! Who installs gets a [`Code`], which is the right to its piece: there is one, it cannot be copied, and only
+//! [`Code::free`] gives the piece back. Dropping a `Code` keeps its piece (and the region) for good:
+//! forgetting code is safe, running freed code is not. That nobody runs it any more is for the caller of
+//! `free` to know; `reclaim.rs` finds that out. `memory/free_list.rs` keeps what is free. What was freed is
+//! filled with `target::TRAP`.
 //!
 //! # Forks
-//! A child goes on running what it inherited, and installs and frees nothing: [`fork`] has how. While a child has no copies
-//! yet, pieces that are freed are held back.
+//! A child goes on running what it inherited, and installs and frees nothing: [`fork`] has how. While a child
+//! has no copies yet, pieces that are freed are held back.
 //!
 //! # Errors
-//! Where the system refuses executable memory, [`CodeMemory::reserve`] says which step was refused and why; where there is
-//! no room, or in a child, [`CodeMemory::install`] does. Either way the caller interprets.
+//! Where the system refuses executable memory, [`CodeMemory::reserve`] says which step was refused and why;
+//! where there is no room, or in a child, [`CodeMemory::install`] does. Either way the caller interprets.
 
 mod free_list;
 mod views;
@@ -39,7 +42,8 @@ pub const MAX_CAPACITY: usize = 64 << 20;
 /// What a process whose address space is limited takes for code, of the limit and per view.
 const SHARE_OF_LIMIT: usize = 32;
 
-/// What this process takes for code, in bytes of address space per view: [`MAX_CAPACITY`], or a thirty-second of the limit of its address space.
+/// What this process takes for code, in bytes of address space per view: [`MAX_CAPACITY`], or a thirty-second
+/// of the limit of its address space.
 pub fn capacity() -> usize {
     let share = perilune_heap::space::limit().map_or(MAX_CAPACITY, |limit| limit / SHARE_OF_LIMIT);
     (share & !0xFFFF).clamp(64 << 10, MAX_CAPACITY)
@@ -102,7 +106,8 @@ pub struct Usage {
     pub installed: usize,
     /// How many these are.
     pub pieces: usize,
-    /// Pieces that were freed while a child of a fork had no copies yet, and are not used again before it has.
+    /// Pieces that were freed while a child of a fork had no copies yet, and are not used again before it
+    /// has.
     pub held_back: usize,
 }
 
@@ -125,8 +130,8 @@ struct Space {
 }
 
 impl CodeMemory {
-    /// Reserves `capacity` bytes of address space, twice; a multiple of 64 KiB up to [`MAX_CAPACITY`]. Memory is taken page by
-    /// page as code is installed.
+    /// Reserves `capacity` bytes of address space, twice; a multiple of 64 KiB up to [`MAX_CAPACITY`]. Memory
+    /// is taken page by page as code is installed.
     pub fn reserve(capacity: usize) -> Result<Arc<CodeMemory>, Refused> {
         assert!(capacity > 0 && capacity <= MAX_CAPACITY && capacity.is_multiple_of(64 << 10));
         let (views, lineage) = (Views::map(capacity)?, Lineage::current());
@@ -135,8 +140,9 @@ impl CodeMemory {
         Ok(Arc::new(CodeMemory { views, lineage, space: Mutex::new(space) }))
     }
 
-    /// Puts `bytes` (at least one), which run wherever they lie, into executable memory. The address is fit to be called when this returns;
-    /// other threads may call it once they have it from a release store, a lock or the like.
+    /// Puts `bytes` (at least one), which run wherever they lie, into executable memory. The address is fit
+    /// to be called when this returns; other threads may call it once they have it from a release store, a
+    /// lock or the like.
     pub fn install(self: &Arc<Self>, bytes: &[u8], kind: Kind) -> Result<Code, InstallError> {
         assert!(!bytes.is_empty(), "code of no length");
         // Before the lock, which may be locked for ever in a child.
@@ -183,14 +189,15 @@ impl CodeMemory {
 
     /// Makes a piece free that nobody runs, not even a child.
     fn clear(&self, free: &mut FreeList, span: Span) {
-        // SAFETY: the span is owned and run by nobody; `install` and `free` have asked whether this process is the one.
+        // SAFETY: the span is owned and run by nobody; `install` and `free` have asked whether this process
+        // is the one.
         unsafe { self.views.write(span.start() as usize, &[], span.len() as usize) };
         free.give_back(span);
     }
 
-    /// Returns memory of large free parts to the system; where code was freed page by page it stays otherwise, for the next. Costs a
-    /// system call for each such part, so it is for moments of rest after much was freed. Bytes of memory are returned that may have
-    /// been in use.
+    /// Returns memory of large free parts to the system; where code was freed page by page it stays
+    /// otherwise, for the next. Costs a system call for each such part, so it is for moments of rest after
+    /// much was freed. Bytes of memory are returned that may have been in use.
     pub fn trim(&self) -> usize {
         if self.lineage.is_inherited() {
             return 0;
@@ -266,7 +273,8 @@ impl Code {
 
     /// The bytes as they lie in memory.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the executable view can be read, and the piece does not change until it is freed, which takes `self`.
+        // SAFETY: the executable view can be read, and the piece does not change until it is freed, which
+        // takes `self`.
         unsafe { std::slice::from_raw_parts(self.start as *const u8, self.len) }
     }
 

@@ -1,6 +1,7 @@
 //! Telling `perf` what runs: perf maps and jitdump files.
 //!
-//! `perf` knows functions by the files that they are mapped from, and machine code made at run time comes from none. Two conventions help:
+//! `perf` knows functions by the files that they are mapped from, and machine code made at run time comes
+//! from none. Two conventions help:
 //!
 //! | format | file | what `perf` does with it |
 //! |---|---|---|
@@ -8,19 +9,20 @@
 //! | map | `/tmp/perf-PID.map`: a line of text for each function, with address, length and name | `perf report` and `perf top` read it by themselves. It knows no time: where an address was used twice, the names may be wrong |
 //! | jitdump | `/tmp/jit-PID.dump`: binary, with the bytes of each function, its lines, and when it was installed | `perf record -k mono`, then `perf inject --jit`, which makes an ELF file of each function; then `perf annotate` shows instructions and lines |
 //!
-//! Off unless asked for: whoever starts the program says so by `PERILUNE_PERF=map`, `=lines` or `=jitdump`, which the command reads ([`Format`]
-//! parses it).
+//! Off unless asked for: whoever starts the program says so by `PERILUNE_PERF=map`, `=lines` or `=jitdump`,
+//! which the command reads ([`Format`] parses it).
 //!
 //! # Files in a folder that everybody writes to
-//! The names can be foreseen, so somebody else may have put a file or a link there. Files are created new (`O_EXCL`, `O_NOFOLLOW`), for the
-//! owner's eyes only. What an earlier process of the same number left is removed first if it is a plain file of the same user.
+//! The names can be foreseen, so somebody else may have put a file or a link there. Files are created new
+//! (`O_EXCL`, `O_NOFOLLOW`), for the owner's eyes only. What an earlier process of the same number left is
+//! removed first if it is a plain file of the same user.
 //!
 //! # When writing fails
 //! The first error is returned and ends the writing; the program goes on without.
 //!
-//! The formats are those of the kernel's `tools/perf/Documentation/jitdump-specification.txt` and `perf-report`'s documentation. There
-//! are crates that read them; the one that writes jitdump (`wasmtime-internal-jit-debug`) is another project's own part, and the
-//! writing is two pages.
+//! The formats are those of the kernel's `tools/perf/Documentation/jitdump-specification.txt` and
+//! `perf-report`'s documentation. There are crates that read them; the one that writes jitdump
+//! (`wasmtime-internal-jit-debug`) is another project's own part, and the writing is two pages.
 
 mod jitdump;
 
@@ -124,7 +126,8 @@ impl Perf {
         &self.path
     }
 
-    /// Says that `code` was installed under this name. To be called before anything leads to it. In a child of a fork nothing happens.
+    /// Says that `code` was installed under this name. To be called before anything leads to it. In a child
+    /// of a fork nothing happens.
     pub fn record(&self, code: &Code, name: &str, source: Source<'_>) -> io::Result<()> {
         if self.lineage.is_inherited() {
             return Ok(());

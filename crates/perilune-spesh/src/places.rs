@@ -1,10 +1,13 @@
 //! What an address in machine code stands for: for samplers.
 //!
-//! A piece of machine code has positions (`positions.rs`): from which offset on it is about which *place*, a number by which the compiler knows an instruction of the function, or of one that is
-//! inlined in it. With what was inlined where, that is a chain: the innermost function and its instruction, the call that it was built in place of, and so on.
+//! A piece of machine code has positions (`positions.rs`): from which offset on it is about which *place*, a
+//! number by which the compiler knows an instruction of the function, or of one that is inlined in it. With
+//! what was inlined where, that is a chain: the innermost function and its instruction, the call that it was
+//! built in place of, and so on.
 //!
-//! A signal handler notes the address alone; what it stands for is looked up when the sample is taken, by the thread that was interrupted, a moment later. So the map needs no more than a
-//! lock. (`ranges.rs` is the map for those who have to know in the handler.)
+//! A signal handler notes the address alone; what it stands for is looked up when the sample is taken, by the
+//! thread that was interrupted, a moment later. So the map needs no more than a lock. (`ranges.rs` is the map
+//! for those who have to know in the handler.)
 
 use crate::positions::Positions;
 use perilune_syntax::Proto;

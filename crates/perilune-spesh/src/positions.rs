@@ -1,7 +1,7 @@
 //! Which place of the source program an instruction of machine code belongs to.
 //!
-//! A place is a number that whoever compiles gives out: of a bytecode of the function, or of an entry in a table of its
-//! own that leads on to inlined functions and their callers. Here it is not interpreted.
+//! A place is a number that whoever compiles gives out: of a bytecode of the function, or of an entry in a
+//! table of its own that leads on to inlined functions and their callers. Here it is not interpreted.
 
 /// A number for a place of the program that was compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -10,13 +10,14 @@ pub struct Place(pub u32);
 /// The places of a piece of code, by offset.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Positions {
-    /// From this offset on, up to that of the next element, instructions belong to this place, if to any. In order, no two
-    /// neighbours alike.
+    /// From this offset on, up to that of the next element, instructions belong to this place, if to any. In
+    /// order, no two neighbours alike.
     steps: Box<[(u32, Option<Place>)]>,
 }
 
 impl Positions {
-    /// From ranges of offsets in ascending order, which neither overlap nor are empty. What lies between them belongs to no place.
+    /// From ranges of offsets in ascending order, which neither overlap nor are empty. What lies between them
+    /// belongs to no place.
     pub fn from_ranges(ranges: impl IntoIterator<Item = (std::ops::Range<u32>, Place)>) -> Positions {
         let mut steps: Vec<(u32, Option<Place>)> = Vec::new();
         let mut end = 0;

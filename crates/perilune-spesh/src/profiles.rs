@@ -1,16 +1,23 @@
 //! What is known of each function, from the logs of all domains: statistics, and its machine code.
 //!
-//! A function is known by the address of its prototype, as long as that lives. Logs of it are added up, so that code that is made anew knows what the
-//! last one was made from. Nothing here keeps a prototype or a code alive: who is gone is forgotten when the next ones are noted.
+//! A function is known by the address of its prototype, as long as that lives. Logs of it are added up, so
+//! that code that is made anew knows what the last one was made from. Nothing here keeps a prototype or a
+//! code alive: who is gone is forgotten when the next ones are noted.
 //!
-//! Code that was given up (`perilune_vm::machine`) is not handed out again: it has met what the statistics did not know.
+//! Code that was given up (`perilune_vm::machine`) is not handed out again: it has met what the statistics
+//! did not know.
 //!
 //! # What part of the program a function is
-//! A recording is a few ten microseconds long, and begins where a tick has found something that is interpreted. What has the most of it may be a thousandth of the program: with many functions of that kind, one after the other
-//! is found, compiled, and gains nothing. So what a function is worth is asked of all recordings together, the last ones counting for more ([`FADES`]: programs go through phases).
+//! A recording is a few ten microseconds long, and begins where a tick has found something that is
+//! interpreted. What has the most of it may be a thousandth of the program: with many functions of that kind,
+//! one after the other is found, compiled, and gains nothing. So what a function is worth is asked of all
+//! recordings together, the last ones counting for more ([`FADES`]: programs go through phases).
 //!
-//! Rejected: the last recording alone (`programs/compiler` spent all that compiling may cost on its parser, 5% of it, and interpreted its loop, 68%, for 200 ms); the part of the ticks that found something interpreted as
-//! a factor (what is worth compiling came too late: code of `programs/harbour` and `adventure` by a fifth of the program); what ticks have found, by function (they are too few in the first tenth of a second).
+//! Rejected: the last recording alone (`programs/compiler` spent all that compiling may cost on its parser,
+//! 5% of it, and interpreted its loop, 68%, for 200 ms); the part of the ticks that found something
+//! interpreted as a factor (what is worth compiling came too late: code of `programs/harbour` and `adventure`
+//! by a fifth of the program); what ticks have found, by function (they are too few in the first tenth of a
+//! second).
 
 use crate::budget::Window;
 use crate::lower::Cost;
@@ -25,7 +32,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// Two drafts say the same if their costs are as near as this, as parts of what the interpreter does.
 const SAME: f64 = 0.02;
 
-/// What is known of a function. The log keeps the prototype, until the next time that somebody looks whether anybody else does.
+/// What is known of a function. The log keeps the prototype, until the next time that somebody looks whether
+/// anybody else does.
 struct Profile {
     log: Arc<Log>,
     code: Option<(Unit, Weak<MachineCode>)>,
@@ -49,8 +57,10 @@ struct Profile {
     forecast: Option<Forecast>,
 }
 
-/// What a draft has come to. Drafts cost a quarter of what compiling does, and what is not worth it today may be tomorrow: until there are twice as many logs of the function, or it has got other code, a new draft would say
-/// much the same. (`DeltaBlue`, of are-we-fast-yet, spent two thirds of what compiling may cost on drafts of the same functions.)
+/// What a draft has come to. Drafts cost a quarter of what compiling does, and what is not worth it today may
+/// be tomorrow: until there are twice as many logs of the function, or it has got other code, a new draft
+/// would say much the same. (`DeltaBlue`, of are-we-fast-yet, spent two thirds of what compiling may cost on
+/// drafts of the same functions.)
 #[derive(Clone, Debug)]
 pub struct Forecast {
     unit: Unit,
@@ -65,7 +75,8 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// Of a draft of a log's function: the code's cost by that log, its size, and the calls that it has in place.
+    /// Of a draft of a log's function: the code's cost by that log, its size, and the calls that it has in
+    /// place.
     pub fn new(log: &Log, unit: &Unit, cost: Cost, size: usize, inlined: &FxHashSet<usize>) -> Forecast {
         let inlined = Arc::new(inlined.clone());
         Forecast {
@@ -152,7 +163,9 @@ struct Short {
 }
 
 impl Short {
-    /// How many logs there have to be before the like of it is made again: four times as many each time. If other functions have got code since (`made` have by now), half of that exponent: what the loop left machine code for may be some by now.
+    /// How many logs there have to be before the like of it is made again: four times as many each time. If
+    /// other functions have got code since (`made` have by now), half of that exponent: what the loop left
+    /// machine code for may be some by now.
     fn until(self, made: u32) -> u32 {
         let times = self.times.min(12);
         let more = if made == self.made { 4 << (2 * times) } else { 1 << times };
@@ -276,7 +289,8 @@ impl Profiles {
         due
     }
 
-    /// Whether code of these loops was entered for next to nothing, and would be again, as far as can be told.
+    /// Whether code of these loops was entered for next to nothing, and would be again, as far as can be
+    /// told.
     pub fn is_short(&self, log: &Log, unit: &Unit) -> bool {
         let made = self.made.load(Ordering::Relaxed);
         let mut profiles = self.lock();
@@ -295,7 +309,9 @@ impl Profiles {
         profiles.get(&(Arc::as_ptr(log.proto()) as usize)).map_or(0, |profile| profile.tries.min(30))
     }
 
-    /// Nothing would be gained by code of a log's function, which would cost this part of what the interpreter does: it is looked at again when there are twice as many logs, or four times, if twice as many have changed nothing.
+    /// Nothing would be gained by code of a log's function, which would cost this part of what the
+    /// interpreter does: it is looked at again when there are twice as many logs, or four times, if twice as
+    /// many have changed nothing.
     pub fn gains_nothing(&self, log: &Log, part: f64) {
         if let Some(profile) = self.lock().get_mut(&(Arc::as_ptr(log.proto()) as usize)) {
             let is_the_same = (part - profile.hopeless).abs() < SAME;
@@ -360,7 +376,8 @@ impl Profiles {
         })
     }
 
-    /// The function of a log has this code from now on. Those that call it, or that it calls, may gain something now.
+    /// The function of a log has this code from now on. Those that call it, or that it calls, may gain
+    /// something now.
     pub fn keep(&self, log: &Log, unit: Unit, code: &Arc<MachineCode>) {
         self.made.fetch_add(1, Ordering::Relaxed);
         let mut profiles = self.lock();

@@ -1,19 +1,21 @@
 //! Which code an address belongs to: a map that signal handlers read and compiling threads change.
 //!
-//! A sampler's signal handler has the address at which it interrupted a thread, and wants to know which compiled function that is and
-//! which bytecode. It must not lock (the thread below it may hold the lock), allocate, or wait.
+//! A sampler's signal handler has the address at which it interrupted a thread, and wants to know which
+//! compiled function that is and which bytecode. It must not lock (the thread below it may hold the lock),
+//! allocate, or wait.
 //!
 //! # Structure
-//! The region is divided into sectors of 16 KiB, and each has a pointer to an immutable, sorted list of the codes that lie in it
-//! in whole or in part; null if there are none. A reader takes the sector of the address, loads one pointer and searches the
-//! list by halving. A writer, under a lock, makes a new list and swaps the pointer: a sector holds a few dozen codes at most, so that
-//! is a short copy however much code there is in all.
+//! The region is divided into sectors of 16 KiB, and each has a pointer to an immutable, sorted list of the
+//! codes that lie in it in whole or in part; null if there are none. A reader takes the sector of the
+//! address, loads one pointer and searches the list by halving. A writer, under a lock, makes a new list and
+//! swaps the pointer: a sector holds a few dozen codes at most, so that is a short copy however much code
+//! there is in all.
 //!
 //! # When old lists are freed
-//! Readers count themselves in before they load a pointer and out when they are done with what it leads to. A writer that has swapped
-//! pointers looks at the count: if it is zero, nobody reads a list, and what it has replaced, now and before, is freed. If it is not,
-//! the old lists wait for the next writer (or [`Ranges::sweep`]). Nobody waits for anybody: readers take a fixed number of steps,
-//! writers postpone.
+//! Readers count themselves in before they load a pointer and out when they are done with what it leads to. A
+//! writer that has swapped pointers looks at the count: if it is zero, nobody reads a list, and what it has
+//! replaced, now and before, is freed. If it is not, the old lists wait for the next writer (or
+//! [`Ranges::sweep`]). Nobody waits for anybody: readers take a fixed number of steps, writers postpone.
 //!
 //! Why zero is enough. Both sides have a sequentially consistent fence between their store and their load:
 //!
@@ -21,18 +23,20 @@
 //!  reader: count += 1;    FENCE; list = sector      writer: sector = new; FENCE; count == 0?
 //! ```
 //!
-//! One of the two fences comes first. If it is the reader's, the writer's load sees the increment: it finds a count of one or more,
-//! unless the reader has counted itself out already, which it does with a release that the writer's load acquires, so that all its
-//! reads of the list are over. If the writer's comes first, the reader's load sees the new pointer, and never the old list.
-//! `tests/model/readers.rs` checks this under all interleavings.
+//! One of the two fences comes first. If it is the reader's, the writer's load sees the increment: it finds a
+//! count of one or more, unless the reader has counted itself out already, which it does with a release that
+//! the writer's load acquires, so that all its reads of the list are over. If the writer's comes first, the
+//! reader's load sees the new pointer, and never the old list. `tests/model/readers.rs` checks this under all
+//! interleavings.
 //!
-//! A signal handler that interrupts a writer between any two steps is a reader like others; one that interrupts a reader
-//! counts itself in and out in between.
+//! A signal handler that interrupts a writer between any two steps is a reader like others; one that
+//! interrupts a reader counts itself in and out in between.
 //!
 //! # Rejected
-//! *One sorted array for all code, copied at each change*: simpler, but a program that compiles all the time copies it all the
-//! time. *A word per 32 bytes of code* finds in one load, at an eighth of the memory, and needs the same care for what the word leads to.
-//! *Epochs instead of a count*: a handler would need to know its thread's slot.
+//! *One sorted array for all code, copied at each change*: simpler, but a program that compiles all the time
+//! copies it all the time. *A word per 32 bytes of code* finds in one load, at an eighth of the memory, and
+//! needs the same care for what the word leads to. *Epochs instead of a count*: a handler would need to know
+//! its thread's slot.
 
 use crate::sync::{AtomicPtr, AtomicUsize, Lineage, Mutex, Ordering, fence, lock};
 use std::ops::Range;
@@ -49,7 +53,8 @@ pub struct Ranges<T> {
     /// How many readers there are at the moment. Readers: fences as in the essay above.
     readers: AtomicUsize,
     lineage: Lineage,
-    /// Lists that are in no sector any more, but that a reader may still be in. The lock is that of all writers.
+    /// Lists that are in no sector any more, but that a reader may still be in. The lock is that of all
+    /// writers.
     #[allow(clippy::vec_box)] // readers have the address of what is in the box
     replaced: Mutex<Vec<Box<Sector<T>>>>,
 }
@@ -70,8 +75,8 @@ impl<T> Clone for Entry<T> {
     }
 }
 
-// SAFETY: readers get shared references to `T` on any thread (`Sync`), and writers drop it on any thread (`Send`). The pointers
-// lead to lists that are freed as the essay says.
+// SAFETY: readers get shared references to `T` on any thread (`Sync`), and writers drop it on any thread
+// (`Send`). The pointers lead to lists that are freed as the essay says.
 unsafe impl<T: Send + Sync> Sync for Ranges<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Send for Ranges<T> {}
@@ -94,8 +99,9 @@ impl<T> Ranges<T> {
         Ranges { region, sectors, readers, lineage: Lineage::current(), replaced }
     }
 
-    /// What code `address` lies in: calls `f` with the address at which the code starts and with what was given to
-    /// [`insert`](Ranges::insert) for it. `None` if no code is there. For the address to which a call returns, ask one byte before it.
+    /// What code `address` lies in: calls `f` with the address at which the code starts and with what was
+    /// given to [`insert`](Ranges::insert) for it. `None` if no code is there. For the address to which a
+    /// call returns, ask one byte before it.
     ///
     /// Fit for signal handlers if `f` is. `f` should be short: while it runs, no list is freed.
     pub fn find<R>(&self, address: usize, f: impl FnOnce(usize, &T) -> R) -> Option<R> {
@@ -106,7 +112,8 @@ impl<T> Ranges<T> {
         self.readers.fetch_add(1, Ordering::Relaxed);
         let reading = Reading(&self.readers);
         fence(Ordering::SeqCst);
-        // SAFETY: a list that was in the sector after this reader was counted is freed only after it is counted out.
+        // SAFETY: a list that was in the sector after this reader was counted is freed only after it is
+        // counted out.
         let list = unsafe { sector.load(Ordering::Acquire).as_ref() }?;
         let next = list.codes.partition_point(|code| code.range.start <= address);
         let code = list.codes[..next].last().filter(|code| address < code.range.end)?;
@@ -128,8 +135,8 @@ impl<T> Ranges<T> {
         });
     }
 
-    /// Takes code out that was entered with this range. What was entered with it is dropped as soon as no reader can see it. In
-    /// a child of a fork nothing happens.
+    /// Takes code out that was entered with this range. What was entered with it is dropped as soon as no
+    /// reader can see it. In a child of a fork nothing happens.
     pub fn remove(&self, range: Range<usize>) {
         self.change(range.clone(), |codes| {
             let at = codes.iter().position(|code| code.range == range).expect("no such code");

@@ -3,42 +3,51 @@
 //! # The rule
 //! Every domain has a seat ([`Participant`]) with a counter that its owner moves on:
 //!
-//! - [`enter`](Participant::enter): from here on it may load addresses of code and run them. The counter becomes odd.
-//! - [`pass`](Participant::pass): it is at a safepoint at which it has no address of code, neither in a variable nor as a return address on a
-//!   native stack, except for those that it names. The counter goes up by two.
-//! - [`leave`](Participant::leave): the same, and it loads none until it enters again. The counter becomes even.
+//! - [`enter`](Participant::enter): from here on it may load addresses of code and run them. The counter
+//!   becomes odd.
+//! - [`pass`](Participant::pass): it is at a safepoint at which it has no address of code, neither in a
+//!   variable nor as a return address on a native stack, except for those that it names. The counter goes up
+//!   by two.
+//! - [`leave`](Participant::leave): the same, and it loads none until it enters again. The counter becomes
+//!   even.
 //!
-//! Code is [retired](Reclaimer::retire) once nothing leads to it any more: no cell, cache or table has its address. It is noted which
-//! seats are odd at that moment, and their counts. The code is free when each of these seats shows another count, or an even one, and
-//! does not name an address in the code as one it still has.
+//! Code is [retired](Reclaimer::retire) once nothing leads to it any more: no cell, cache or table has its
+//! address. It is noted which seats are odd at that moment, and their counts. The code is free when each of
+//! these seats shows another count, or an even one, and does not name an address in the code as one it still
+//! has.
 //!
-//! Domains that do not run (parked, idle, not begun) have left, so they hold nothing up. One that runs without passing does;
-//! [`Reclaimer::laggards`] names them, and whoever wants the memory asks them to come to a safepoint (with an interrupt).
+//! Domains that do not run (parked, idle, not begun) have left, so they hold nothing up. One that runs
+//! without passing does; [`Reclaimer::laggards`] names them, and whoever wants the memory asks them to come
+//! to a safepoint (with an interrupt).
 //!
 //! # What a domain still has
-//! At a safepoint deep inside of native calls (machine code calls a native, which calls Lua, which polls) there are return addresses
-//! into machine code further out. If such a pass did not count, a program whose main function was compiled and calls everything else
-//! would never free anything; if it counted in full, the main function might be freed below its feet. So a pass names what it has: the
-//! native stacks are searched for words in the region, which need not be exact, as what is named too much is only freed later. The
-//! names are kept until the next pass.
+//! At a safepoint deep inside of native calls (machine code calls a native, which calls Lua, which polls)
+//! there are return addresses into machine code further out. If such a pass did not count, a program whose
+//! main function was compiled and calls everything else would never free anything; if it counted in full, the
+//! main function might be freed below its feet. So a pass names what it has: the native stacks are searched
+//! for words in the region, which need not be exact, as what is named too much is only freed later. The names
+//! are kept until the next pass.
 //!
 //! # Why it is enough
-//! Retiring: what leads to the code is cleared, FENCE, counts are read. Entering and passing: the count is stored, FENCE, addresses
-//! are loaded. The fences are sequentially consistent, so one comes first. If the domain's does, its new count is seen when the code
-//! is retired, and another one must follow. If the retiring one does, the domain cannot load the address any more. And what a domain
-//! did before it stored a count happens before what follows the load that sees the count, the freeing included (release and acquire).
-//! A domain that takes its seat later enters later, behind the lock that both take. `tests/model/seats.rs` checks this under all
-//! interleavings.
+//! Retiring: what leads to the code is cleared, FENCE, counts are read. Entering and passing: the count is
+//! stored, FENCE, addresses are loaded. The fences are sequentially consistent, so one comes first. If the
+//! domain's does, its new count is seen when the code is retired, and another one must follow. If the
+//! retiring one does, the domain cannot load the address any more. And what a domain did before it stored a
+//! count happens before what follows the load that sees the count, the freeing included (release and
+//! acquire). A domain that takes its seat later enters later, behind the lock that both take.
+//! `tests/model/seats.rs` checks this under all interleavings.
 //!
 //! # Cost
-//! Entering, and passing without names, is a store and a fence, some five nanoseconds: meant for the moments at which a thread takes up or
-//! puts down a domain, and for safepoints at which an interrupt is pending, not for each call of machine code.
+//! Entering, and passing without names, is a store and a fence, some five nanoseconds: meant for the moments
+//! at which a thread takes up or puts down a domain, and for safepoints at which an interrupt is pending, not
+//! for each call of machine code.
 //!
 //! # Rejected
-//! *Counts of references on code*, changed at each entry: twenty nanoseconds, and shared between cores. *Hazard pointers*: a store and a fence
-//! at each call from machine code to machine code. *`membarrier` instead of the fences*: makes entering free, takes a system call that sandboxes
-//! refuse, and cannot be model-checked; worth a look if entering ever has to happen per call. *Epochs with a global counter*: readers would all read
-//! what the retiring thread writes, for nothing that the counts do not give.
+//! *Counts of references on code*, changed at each entry: twenty nanoseconds, and shared between cores.
+//! *Hazard pointers*: a store and a fence at each call from machine code to machine code. *`membarrier`
+//! instead of the fences*: makes entering free, takes a system call that sandboxes refuse, and cannot be
+//! model-checked; worth a look if entering ever has to happen per call. *Epochs with a global counter*:
+//! readers would all read what the retiring thread writes, for nothing that the counts do not give.
 
 use crate::sync::{AtomicU64, Lineage, Mutex, Ordering, fence, lock};
 use std::ops::Range;
@@ -63,7 +72,8 @@ struct State<T> {
 
 struct Waiting<T> {
     item: T,
-    /// Seats that were odd when the item was retired and have shown no other count since, with that count; or that still name it.
+    /// Seats that were odd when the item was retired and have shown no other count since, with that count; or
+    /// that still name it.
     pending: Vec<(Arc<Seat>, u64)>,
 }
 
@@ -71,12 +81,14 @@ struct Seat {
     tag: u64,
     /// Written by the participant only. Even: outside.
     count: AtomicU64,
-    /// What the participant named when it last passed or left. It changes the count under this lock if it had named something, or does.
+    /// What the participant named when it last passed or left. It changes the count under this lock if it had
+    /// named something, or does.
     named: Mutex<Vec<usize>>,
 }
 
 impl Seat {
-    /// Whether the seat no longer holds up an item that was retired at `since`; if it does by naming it, `since` is brought up to now.
+    /// Whether the seat no longer holds up an item that was retired at `since`; if it does by naming it,
+    /// `since` is brought up to now.
     fn is_done_with(&self, addresses: &Range<usize>, since: &mut u64) -> bool {
         let named = lock(&self.named);
         let count = self.count.load(Ordering::Acquire);
@@ -92,8 +104,8 @@ fn is_outside(count: u64) -> bool {
     count.is_multiple_of(2)
 }
 
-/// A domain's seat. It belongs to whoever runs the domain at the moment. Dropping it inside, or with names left, keeps all that it
-/// holds up for good.
+/// A domain's seat. It belongs to whoever runs the domain at the moment. Dropping it inside, or with names
+/// left, keeps all that it holds up for good.
 pub struct Participant<T> {
     reclaimer: Arc<Reclaimer<T>>,
     seat: Arc<Seat>,
@@ -120,12 +132,12 @@ impl<T: Retired> Reclaimer<T> {
         Participant { reclaimer: Arc::clone(self), seat, count: 0, names: false }
     }
 
-    /// Gives up `item`; [`collect`](Reclaimer::collect) returns it when nobody has its addresses any more. In a child of a fork it
-    /// never does.
+    /// Gives up `item`; [`collect`](Reclaimer::collect) returns it when nobody has its addresses any more. In
+    /// a child of a fork it never does.
     ///
     /// # Safety
-    /// Nothing leads to the item any more: a participant that enters or passes after this call comes by none of its addresses. Items are
-    /// reached by participants only between entering and leaving.
+    /// Nothing leads to the item any more: a participant that enters or passes after this call comes by none
+    /// of its addresses. Items are reached by participants only between entering and leaving.
     pub unsafe fn retire(&self, item: T) {
         if self.lineage.is_inherited() {
             std::mem::forget(item);
@@ -158,7 +170,8 @@ impl<T: Retired> Reclaimer<T> {
         free.map(|waiting| waiting.item).collect()
     }
 
-    /// The tags of the seats that hold something up, as of the last [`collect`](Reclaimer::collect): each once, in order.
+    /// The tags of the seats that hold something up, as of the last [`collect`](Reclaimer::collect): each
+    /// once, in order.
     pub fn laggards(&self) -> Vec<u64> {
         if self.lineage.is_inherited() {
             return Vec::new();
@@ -190,8 +203,9 @@ impl<T> Participant<T> {
     /// Passes a safepoint, inside.
     ///
     /// # Safety
-    /// The domain has no address of code that it came by before this call, on its native stacks or anywhere else, and reads none
-    /// that was stored before, except for those in pieces of which `named` has an address.
+    /// The domain has no address of code that it came by before this call, on its native stacks or anywhere
+    /// else, and reads none that was stored before, except for those in pieces of which `named` has an
+    /// address.
     pub unsafe fn pass(&mut self, named: &[usize]) {
         assert!(!is_outside(self.count), "passed outside");
         self.move_on(2, named);
@@ -230,7 +244,8 @@ impl<T> Participant<T> {
 
 impl<T> Drop for Participant<T> {
     fn drop(&mut self) {
-        // Who is inside, or has names left, may have addresses still; its seat stays, and holds up what it holds up.
+        // Who is inside, or has names left, may have addresses still; its seat stays, and holds up what it
+        // holds up.
         let done = !self.is_inside() && !self.names;
         if done && !self.reclaimer.lineage.is_inherited() {
             lock(&self.reclaimer.state).seats.retain(|seat| !Arc::ptr_eq(seat, &self.seat));

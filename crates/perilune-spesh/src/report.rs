@@ -1,15 +1,19 @@
 //! What was decided, and what is known of it: for `PERILUNE_SPESH_LOG`, and for `perilune explain`.
 //!
-//! Whoever starts a program makes [`Decisions`] and hands them to the specialiser, which notes there what it does with each function it looks at. They are written
-//! to a log as they come, or kept, and added up to a [`Report`] in the end, or both: text and report are made of the same [`Decision`].
-//! A report holds names, lines and numbers, and nothing that lives in a heap: how it gets to another process is its reader's affair.
+//! Whoever starts a program makes [`Decisions`] and hands them to the specialiser, which notes there what it
+//! does with each function it looks at. They are written to a log as they come, or kept, and added up to a
+//! [`Report`] in the end, or both: text and report are made of the same [`Decision`]. A report holds names,
+//! lines and numbers, and nothing that lives in a heap: how it gets to another process is its reader's
+//! affair.
 //!
 //! # What is kept
-//! For each function: the decisions, the last log they were made from, and where its machine code was left because something was not as the log says ([`Guard`]),
-//! which the VM tells with the types that were there ([`perilune_vm::machine::Unexpected`]). That keeps prototypes alive; so at most [`MOST_FUNCTIONS`] are kept, and nothing of it
-//! unless somebody has asked.
+//! For each function: the decisions, the last log they were made from, and where its machine code was left
+//! because something was not as the log says ([`Guard`]), which the VM tells with the types that were there
+//! ([`perilune_vm::machine::Unexpected`]). That keeps prototypes alive; so at most [`MOST_FUNCTIONS`] are
+//! kept, and nothing of it unless somebody has asked.
 //!
-//! Rejected: sentences made here. What helps a person who reads of a program is the command's to say; here are reasons ([`Reason`]) with the facts in them.
+//! Rejected: sentences made here. What helps a person who reads of a program is the command's to say; here
+//! are reasons ([`Reason`]) with the facts in them.
 
 use perilune_syntax::bytecode::RK_CONST;
 use perilune_syntax::operands::Kind;
@@ -42,14 +46,16 @@ pub enum Outcome {
         /// Nanoseconds.
         nanos: u64,
     },
-    /// Machine code is expected to take about as long as the interpreter: what both would, in instructions of the interpreter.
+    /// Machine code is expected to take about as long as the interpreter: what both would, in instructions of
+    /// the interpreter.
     NoGain {
         /// With machine code.
         compiled: f64,
         /// Without.
         interpreted: f64,
     },
-    /// Compiling would cost too much for what would be saved in the time that the program is expected to go on; in nanoseconds.
+    /// Compiling would cost too much for what would be saved in the time that the program is expected to go
+    /// on; in nanoseconds.
     TooLittle {
         /// What would be saved.
         worth: f64,

@@ -1,5 +1,6 @@
-//! The synchronisation primitives of the files that are model-checked: `tests/model` compiles those a second time with loom's
-//! under the same names. `Arc` is not among them: its count is not what the models are about.
+//! The synchronisation primitives of the files that are model-checked: `tests/model` compiles those a second
+//! time with loom's under the same names. `Arc` is not among them: its count is not what the models are
+//! about.
 
 pub use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 pub use std::sync::{Mutex, MutexGuard};
@@ -23,7 +24,8 @@ impl Lineage {
     }
 }
 
-/// Locks, also after a panic of another holder: what these locks protect is consistent between any two statements.
+/// Locks, also after a panic of another holder: what these locks protect is consistent between any two
+/// statements.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

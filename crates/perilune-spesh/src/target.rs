@@ -1,7 +1,8 @@
 //! What knows the processor. A port to another one begins here and in the feature list of `Cargo.toml`.
 
-/// What code memory is filled with where no code lies: an instruction of one byte that traps (`int3`). A jump through an address that
-/// is no longer valid stops the process where it happens, rather than running what lies there by chance.
+/// What code memory is filled with where no code lies: an instruction of one byte that traps (`int3`). A jump
+/// through an address that is no longer valid stops the process where it happens, rather than running what
+/// lies there by chance.
 pub const TRAP: u8 = 0xCC;
 
 /// The alignment of functions, in bytes: what the processor fetches at a time.
@@ -10,18 +11,19 @@ pub const FUNCTION_ALIGNMENT: u32 = 32;
 /// The processor's number in ELF headers, which jitdump files have too.
 pub const ELF_MACHINE: u32 = 62;
 
-/// Makes bytes that were written through one view visible as instructions in the other. To be called after the bytes are
-/// written and before their address is published.
+/// Makes bytes that were written through one view visible as instructions in the other. To be called after
+/// the bytes are written and before their address is published.
 ///
-/// Nothing to do on x86-64: caches of instructions and data are coherent by physical address. What a core may have
-/// *prefetched* is checked by linear address only, and it could be stale where new code lies at the address of old code.
-/// That takes a core that was executing at this address without a serialising event since. Whoever ran the old code has
-/// passed a safepoint and left it (`reclaim.rs`), and comes to the new by an indirect call through a pointer that was stored
-/// after the bytes; all compilers at run time rely on that much. A processor without coherent caches needs the cache
-/// maintenance here, and `membarrier(SYNC_CORE)`.
+/// Nothing to do on x86-64: caches of instructions and data are coherent by physical address. What a core may
+/// have *prefetched* is checked by linear address only, and it could be stale where new code lies at the
+/// address of old code. That takes a core that was executing at this address without a serialising event
+/// since. Whoever ran the old code has passed a safepoint and left it (`reclaim.rs`), and comes to the new by
+/// an indirect call through a pointer that was stored after the bytes; all compilers at run time rely on that
+/// much. A processor without coherent caches needs the cache maintenance here, and `membarrier(SYNC_CORE)`.
 pub fn publish(_address: usize, _len: usize) {}
 
-/// What the code generator may use of the processor at hand, in its own names. An error says what is missing that it cannot do without.
+/// What the code generator may use of the processor at hand, in its own names. An error says what is missing
+/// that it cannot do without.
 pub fn features() -> Result<Vec<&'static str>, &'static str> {
     macro_rules! present {
         ($($name:tt => $flag:literal),*) => {
@@ -46,13 +48,17 @@ pub const RESULTS_SIZE: u32 = 24;
 /// From there to the float.
 pub const FLOAT_RESULT: i32 = 16;
 
-/// Calls a function by the convention of C: its address, and that of [`RESULTS_SIZE`] bytes for what it gives back, are the first two words; then come its own parameters, five words and eight floats at most.
-/// Behind it every register holds what it held before, of those for vectors the first 64 bits: machine code has no wider values. This is what Cranelift takes for granted of its convention `PreserveAll`, and more than it asks of the callee's.
+/// Calls a function by the convention of C: its address, and that of [`RESULTS_SIZE`] bytes for what it gives
+/// back, are the first two words; then come its own parameters, five words and eight floats at most. Behind
+/// it every register holds what it held before, of those for vectors the first 64 bits: machine code has no
+/// wider values. This is what Cranelift takes for granted of its convention `PreserveAll`, and more than it
+/// asks of the callee's.
 ///
 /// Nothing unwinds through it.
 ///
 /// # Safety
-/// The function is one of these parameters, the room for its results is there, and what the function asks of its caller holds.
+/// The function is one of these parameters, the room for its results is there, and what the function asks of
+/// its caller holds.
 #[unsafe(naked)]
 pub unsafe extern "C" fn preserving() {
     std::arch::naked_asm!(

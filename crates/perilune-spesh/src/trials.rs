@@ -1,4 +1,5 @@
-//! Trials: machine code that does on purpose what it rarely does by itself, so that tests find what is wrong with it.
+//! Trials: machine code that does on purpose what it rarely does by itself, so that tests find what is wrong
+//! with it.
 //!
 //! | variable | words | |
 //! |---|---|---|
@@ -7,8 +8,9 @@
 //! | `PERILUNE_SPESH_LEAVE` | `every` | machine code leaves before each call of a function of Lua, and has the interpreter do it |
 //! | | `N` | before one in N |
 //!
-//! The code counts while it runs, at an address of this module's; domains that count at once may lose one. A guard is whatever leads to an exit that says that something was not as
-//! expected: failing is always right there, because the interpreter does what comes next. What leads elsewhere is no guard, and stays as it is.
+//! The code counts while it runs, at an address of this module's; domains that count at once may lose one. A
+//! guard is whatever leads to an exit that says that something was not as expected: failing is always right
+//! there, because the interpreter does what comes next. What leads elsewhere is no guard, and stays as it is.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 

@@ -5,7 +5,8 @@ use std::fmt;
 /// What stands in the way of machine code.
 #[derive(Debug)]
 pub enum Unavailable {
-    /// It is left out of this build: the feature is off, or nobody has written it for this system and processor.
+    /// It is left out of this build: the feature is off, or nobody has written it for this system and
+    /// processor.
     Build,
     /// The processor lacks something.
     #[cfg(machine_code)]

@@ -84,8 +84,9 @@ pub fn loops(proto: &Proto) -> Vec<Region> {
     loops
 }
 
-/// The registers that closures may refer to while an instruction of the unit runs, or after it: those of which a way from the function's start has made a closure, and has not ended the variable since. A register that is a captured variable's
-/// before the unit, or will be after it, is like any other here.
+/// The registers that closures may refer to while an instruction of the unit runs, or after it: those of
+/// which a way from the function's start has made a closure, and has not ended the variable since. A register
+/// that is a captured variable's before the unit, or will be after it, is like any other here.
 pub fn captured(proto: &Proto, unit: &Unit) -> Registers {
     let mut before: Vec<Option<Registers>> = vec![None; proto.code.len()];
     let mut open = vec![(0, Registers::NONE)];
@@ -119,7 +120,8 @@ pub fn captured(proto: &Proto, unit: &Unit) -> Registers {
     all
 }
 
-/// Whether the loop has come round, by whichever of its backward jumps: where a body ends in branches each has one of its own. The quick ways of `TFORCALL` take that of the `TFORLOOP` behind it.
+/// Whether the loop has come round, by whichever of its backward jumps: where a body ends in branches each
+/// has one of its own. The quick ways of `TFORCALL` take that of the `TFORLOOP` behind it.
 fn comes_round(log: &Log, l: Region) -> bool {
     let proto = log.proto();
     let taken = |back: usize| match proto.code[back].op() {
@@ -165,9 +167,12 @@ pub fn rounds(log: &Log) -> Vec<Region> {
     loops(log.proto()).into_iter().filter(came).collect()
 }
 
-/// All of a function that is called; of others the loops that came round, of all recordings those that may again, where these have done so in the `last` one: a loop that is over, in a function that is not called again, is not compiled anew each time that the next one gets hot. `None`: that is nothing.
+/// All of a function that is called; of others the loops that came round, of all recordings those that may
+/// again, where these have done so in the `last` one: a loop that is over, in a function that is not called
+/// again, is not compiled anew each time that the next one gets hot. `None`: that is nothing.
 ///
-/// A function can be entered behind each of its calls of functions of Lua, since it may have been left in any of them, and one that yields behind all others, too; where a loop comes round there, that is the entry.
+/// A function can be entered behind each of its calls of functions of Lua, since it may have been left in any
+/// of them, and one that yields behind all others, too; where a loop comes round there, that is the entry.
 pub fn choose(log: &Log, last: &[Region]) -> Option<Unit> {
     let proto = log.proto();
     let starts = log.calls() >= CALLS;

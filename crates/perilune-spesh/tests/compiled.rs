@@ -1,4 +1,5 @@
-//! Which loops are compiled, as the specialiser reports it; that programs do the same with and without is shown by the recorded scripts.
+//! Which loops are compiled, as the specialiser reports it; that programs do the same with and without is
+//! shown by the recorded scripts.
 #![cfg(machine_code)]
 
 use perilune_test::Folder;

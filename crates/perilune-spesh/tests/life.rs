@@ -1,4 +1,5 @@
-//! The whole life of code: compiled, installed, entered into the ranges, called, retired, collected, freed, by several threads at once.
+//! The whole life of code: compiled, installed, entered into the ranges, called, retired, collected, freed,
+//! by several threads at once.
 #![cfg(machine_code)]
 
 use perilune_spesh::backend::clif::{AbiParam, CallConv, InstBuilder, Signature, types};
@@ -20,7 +21,8 @@ impl Drop for SetAtEnd<'_> {
     }
 }
 
-/// Installs code; `None`: another test of this process has forked, and its child has no copies yet, so that all that is freed is held back.
+/// Installs code; `None`: another test of this process has forked, and its child has no copies yet, so that
+/// all that is freed is held back.
 fn install(memory: &Arc<CodeMemory>, bytes: &[u8]) -> Option<Code> {
     match memory.install(bytes, Kind::Function) {
         Ok(code) => Some(code),
@@ -65,8 +67,9 @@ fn call(address: usize) -> i64 {
     f()
 }
 
-/// Two domains compile functions, put them into cells that both call, and pass now and then; a third thread replaces what is in the
-/// cells by nothing, retires and frees it. Code memory is small, so addresses are used again and again.
+/// Two domains compile functions, put them into cells that both call, and pass now and then; a third thread
+/// replaces what is in the cells by nothing, retires and frees it. Code memory is small, so addresses are
+/// used again and again.
 #[test]
 fn two_threads_compile_and_run_while_a_third_retires() {
     const CELLS: usize = 8;
@@ -144,7 +147,8 @@ fn two_threads_compile_and_run_while_a_third_retires() {
     assert!(ranges.sweep());
 }
 
-/// A thread is interrupted in machine code again and again; its handler finds the function, and the place in it.
+/// A thread is interrupted in machine code again and again; its handler finds the function, and the place in
+/// it.
 #[test]
 fn a_signal_handler_finds_the_interrupted_function() {
     use std::sync::atomic::AtomicPtr;
@@ -215,8 +219,9 @@ fn a_signal_handler_finds_the_interrupted_function() {
     });
 }
 
-/// A process forks again and again while its threads install, run and free code in little memory: each child runs all
-/// the code that it inherited, and finds what it was, though the parent puts other code in its place.
+/// A process forks again and again while its threads install, run and free code in little memory: each child
+/// runs all the code that it inherited, and finds what it was, though the parent puts other code in its
+/// place.
 #[test]
 fn children_of_forks_run_what_they_inherited() {
     const CELLS: usize = 16;

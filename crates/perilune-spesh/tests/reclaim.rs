@@ -142,8 +142,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Domains take items, name what they have, and let go: nothing is freed that one has, and when all have left with
-    /// empty hands, everything retired is.
+    /// Domains take items, name what they have, and let go: nothing is freed that one has, and when all have
+    /// left with empty hands, everything retired is.
     #[test]
     fn nothing_is_freed_that_a_domain_has(steps in vec(step(), 1..80)) {
         let reclaimer = Reclaimer::new();

@@ -1,6 +1,8 @@
-//! Calls of the system that may wait for a disk, made by a helper while the fiber parks: opening, reading, removing, renaming.
+//! Calls of the system that may wait for a disk, made by a helper while the fiber parks: opening, reading,
+//! removing, renaming.
 //!
-//! The native that asks is called again when there is an answer. If its wait ends otherwise, work that has not begun is not begun, and an answer that comes late is dropped with what it holds.
+//! The native that asks is called again when there is an answer. If its wait ends otherwise, work that has
+//! not begun is not begun, and an answer that comes late is dropped with what it holds.
 
 use crate::io;
 use perilune_vm::host::{Direction, Doing, Watch};
@@ -14,7 +16,8 @@ pub(crate) struct Asked<T> {
 }
 
 impl<T: Send + 'static> Asked<T> {
-    /// Has a helper do `work`. If there is none it is done here. `None`: nothing can wait for it in this state.
+    /// Has a helper do `work`. If there is none it is done here. `None`: nothing can wait for it in this
+    /// state.
     pub(crate) fn new(
         vm: &mut Vm,
         doing: Doing,
@@ -70,7 +73,8 @@ impl<T: Send + 'static> Asked<T> {
     }
 }
 
-/// The whole of a native's question: to be called at each of its turns, with nothing pushed. Where nobody else can use the domain, or nothing can wait, it is done here.
+/// The whole of a native's question: to be called at each of its turns, with nothing pushed. Where nobody
+/// else can use the domain, or nothing can wait, it is done here.
 ///
 /// # Errors
 /// The park, or what ended the wait.

@@ -477,7 +477,8 @@ fn loaded(vm: &mut Vm, result: Result<Gc<LuaClosure>, Value>) -> LuaResult<u32> 
     }
 }
 
-/// The environment argument `i`; `nil` is one too. Without one, that of a task that calls; `None`: the table of globals.
+/// The environment argument `i`; `nil` is one too. Without one, that of a task that calls; `None`: the table
+/// of globals.
 fn environment(vm: &mut Vm, i: u32) -> Option<Value> {
     if vm.arg_is_none(i) { vm.caller_environment() } else { Some(vm.arg(i)) }
 }
@@ -501,7 +502,8 @@ fn load(vm: &mut Vm) -> LuaResult<u32> {
         Ok(more) => !more,
         Err(message) => return loaded(vm, Err(message)),
     };
-    // The compiler asks for what it needs. If the reader fails, the text ends there, and what it failed with counts.
+    // The compiler asks for what it needs. If the reader fails, the text ends there, and what it failed with
+    // counts.
     let mut failure = None;
     let mut more = |vm: &mut Vm, text: &mut Vec<u8>| {
         if !ended {
@@ -522,8 +524,8 @@ fn load(vm: &mut Vm) -> LuaResult<u32> {
     }
 }
 
-/// Appends what the reader function gives; false if that is nothing or an empty string. An error of the reader is
-/// one of loading, but a message handler outside sees it.
+/// Appends what the reader function gives; false if that is nothing or an empty string. An error of the
+/// reader is one of loading, but a message handler outside sees it.
 fn read_piece(vm: &mut Vm, reader: Value, text: &mut Vec<u8>) -> LuaResult<Result<bool, Value>> {
     if let Err(thrown) = vm.poll_interrupt() {
         return vm.catch(thrown).map(Err);

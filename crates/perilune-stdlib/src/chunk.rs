@@ -35,8 +35,8 @@ pub fn load(
     Ok(loaded)
 }
 
-/// `lua_load`: as [`load`], of a chunk of which `first` is there; `more` appends the next piece, if there is one. It
-/// is asked for no more than it takes; see [`Vm::load_pieces`].
+/// `lua_load`: as [`load`], of a chunk of which `first` is there; `more` appends the next piece, if there is
+/// one. It is asked for no more than it takes; see [`Vm::load_pieces`].
 ///
 /// # Errors
 /// As those of [`load`].

@@ -1,6 +1,8 @@
-//! The end of a child, waited for without a thread where that can be: a descriptor of the process (`pidfd`) becomes readable when it ends.
+//! The end of a child, waited for without a thread where that can be: a descriptor of the process (`pidfd`)
+//! becomes readable when it ends.
 //!
-//! The native that waits is called again; this is what it puts aside. If the wait ends otherwise, the child goes on, and is reaped when the next one is started.
+//! The native that waits is called again; this is what it puts aside. If the wait ends otherwise, the child
+//! goes on, and is reaped when the next one is started.
 
 use crate::child::{Child, Foreground};
 use crate::errno::{self, Failure};

@@ -50,8 +50,8 @@ pub(crate) fn interrupted(vm: &mut Vm, error: Errno) -> LuaResult<()> {
     if error == Errno::INTR { vm.poll_interrupt() } else { Ok(()) }
 }
 
-/// The failing half of [`file_result`]. A file that somebody closed is "closed", without a number: the system has
-/// none for it.
+/// The failing half of [`file_result`]. A file that somebody closed is "closed", without a number: the system
+/// has none for it.
 pub(crate) fn failure(vm: &mut Vm, error: impl Into<Failure>, name: Option<&[u8]>) -> LuaResult<u32> {
     let Failure::System(error) = error.into() else {
         vm.push(Value::NIL);

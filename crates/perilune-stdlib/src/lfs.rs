@@ -1,12 +1,16 @@
 //! `require "lfs"`: the functions of LuaFileSystem 1.8, with its messages and results.
 //!
-//! Programs know this library from LuaRocks; the real one is a C module, which cannot be loaded. It is in `package.preload`, and costs nothing before it is required. What it names "mode" of
-//! a file for Windows (`setmode`) is accepted and means nothing, as there.
+//! Programs know this library from LuaRocks; the real one is a C module, which cannot be loaded. It is in
+//! `package.preload`, and costs nothing before it is required. What it names "mode" of a file for Windows
+//! (`setmode`) is accepted and means nothing, as there.
 //!
-//! What may have to wait for a disk is done by a helper where others can use the domain (`asked.rs`); attributes that the system has in memory are there at once. Changing the directory of the process is not, as who is cancelled would not know where it is;
-//! nor is anything about locks and links that exist, which the system has just looked at.
+//! What may have to wait for a disk is done by a helper where others can use the domain (`asked.rs`);
+//! attributes that the system has in memory are there at once. Changing the directory of the process is not,
+//! as who is cancelled would not know where it is; nor is anything about locks and links that exist, which
+//! the system has just looked at.
 //!
-//! An iterator over a directory owns a descriptor, which is closed when the last entry was read, by `dir:close()`, at the end of the `for` loop, or when it is collected.
+//! An iterator over a directory owns a descriptor, which is closed when the last entry was read, by
+//! `dir:close()`, at the end of the `for` loop, or when it is collected.
 
 use crate::asked::{ask, ask_or, ask_unless};
 use crate::errno::{self, c_bytes};
@@ -113,7 +117,7 @@ fn refuse(vm: &mut Vm, text: &[u8], error: Option<Errno>) -> LuaResult<u32> {
     }
 }
 
-// -- Attributes ------------------------------------------------------------------------------------------------------------------
+// -- Attributes ---------------------------------------------------------------------------------------------
 
 /// The fields, in the original's order.
 const FIELDS: [&str; 14] = [
@@ -239,7 +243,7 @@ fn target(vm: &mut Vm, path: &[u8]) -> LuaResult<Value> {
     }
 }
 
-// -- Directories -----------------------------------------------------------------------------------------------------------------
+// -- Directories --------------------------------------------------------------------------------------------
 
 fn chdir(vm: &mut Vm) -> LuaResult<u32> {
     let path = c_bytes(vm.check_str(1)?.bytes()).to_vec();
@@ -372,7 +376,7 @@ fn dir_close(vm: &mut Vm) -> LuaResult<u32> {
     Ok(0)
 }
 
-// -- Locks -----------------------------------------------------------------------------------------------------------------------
+// -- Locks --------------------------------------------------------------------------------------------------
 
 /// Locks or unlocks a part of an open file, without waiting.
 fn lock_part(vm: &mut Vm, lock: Lock, from: u32) -> LuaResult<u32> {
@@ -450,7 +454,7 @@ fn lock_free(vm: &mut Vm) -> LuaResult<u32> {
     Ok(0)
 }
 
-// -- Everything else -------------------------------------------------------------------------------------------------------------
+// -- Everything else ----------------------------------------------------------------------------------------
 
 fn link(vm: &mut Vm) -> LuaResult<u32> {
     let old = c_bytes(vm.check_str(1)?.bytes()).to_vec();

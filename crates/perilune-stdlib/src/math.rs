@@ -235,7 +235,7 @@ fn ult(vm: &mut Vm) -> LuaResult<u32> {
     vm.ret((a as u64) < b as u64)
 }
 
-// -- Quick forms: of numbers ----------------------------------------------------------------------------------------------------------------
+// -- Quick forms: of numbers --------------------------------------------------------------------------------
 
 /// [`abs`] of a number.
 fn quick_abs(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {

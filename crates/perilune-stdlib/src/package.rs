@@ -44,7 +44,8 @@ impl Default for Paths {
 }
 
 impl Paths {
-    /// As the environment has them: `LUA_PATH_5_4` or `LUA_PATH`, `LUA_CPATH_5_4` or `LUA_CPATH`. For whoever runs a program, once.
+    /// As the environment has them: `LUA_PATH_5_4` or `LUA_PATH`, `LUA_CPATH_5_4` or `LUA_CPATH`. For whoever
+    /// runs a program, once.
     pub fn from_env() -> Paths {
         let of = |variable: &str, default: &str| {
             let value = std::env::var_os(format!("{variable}_5_4")).or_else(|| std::env::var_os(variable));

@@ -1,4 +1,5 @@
-//! What is Linux: all that this crate asks of the C library beyond `rustix`. A test (`perilune-test/tests/sys.rs`) finds calls that stand elsewhere.
+//! What is Linux: all that this crate asks of the C library beyond `rustix`. A test
+//! (`perilune-test/tests/sys.rs`) finds calls that stand elsewhere.
 //!
 //! `sys/child.rs` starts processes and waits for them, `sys/sigpipe.rs` writes without SIGPIPE.
 
@@ -93,7 +94,8 @@ pub(crate) enum Lock {
     None,
 }
 
-/// Locks or unlocks a part of an open file, without waiting. The number of the descriptor: whoever calls keeps it open.
+/// Locks or unlocks a part of an open file, without waiting. The number of the descriptor: whoever calls
+/// keeps it open.
 pub(crate) fn lock_part(fd: i32, lock: Lock, start: i64, length: i64) -> Result<(), Errno> {
     let kind = match lock {
         Lock::Read => libc::F_RDLCK,

@@ -1,8 +1,9 @@
-//! Which files a program looks at, told to whoever wants to know: `perilune test --watch`, and `perilune build --trace`.
+//! Which files a program looks at, told to whoever wants to know: `perilune test --watch`, and
+//! `perilune build --trace`.
 //!
-//! One function for the whole process, since a program's domains are on any thread and share its files. It is called where
-//! files are looked for and opened by name, also where there is none: a file that is missing now may be there later. Without one
-//! it costs a load.
+//! One function for the whole process, since a program's domains are on any thread and share its files. It is
+//! called where files are looked for and opened by name, also where there is none: a file that is missing now
+//! may be there later. Without one it costs a load.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -49,8 +50,8 @@ pub fn tell(used: Use) {
 }
 
 impl Use<'_> {
-    /// The file's path from the root, whether there is one or not: programs may change the current folder. Links are followed
-    /// where they lead somewhere.
+    /// The file's path from the root, whether there is one or not: programs may change the current folder.
+    /// Links are followed where they lead somewhere.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         let (Use::Module { file, .. }

@@ -1,10 +1,12 @@
-//! Coroutines that are dropped while they are suspended inside a native: nothing of them runs again, not even closing methods, and the rest of the program
-//! goes on. Each way to get a Lua function called by a native, or by the machine, is suspended there, alone and around closing variables.
+//! Coroutines that are dropped while they are suspended inside a native: nothing of them runs again, not even
+//! closing methods, and the rest of the program goes on. Each way to get a Lua function called by a native,
+//! or by the machine, is suspended there, alone and around closing variables.
 
 use perilune_heap::HeapOptions;
 use perilune_vm::{LoadMode, Vm};
 
-/// What a coroutine does up to a `yield` inside a native; `Y` yields, `no` says that the code after it has run.
+/// What a coroutine does up to a `yield` inside a native; `Y` yields, `no` says that the code after it has
+/// run.
 const WAYS: &[&str] = &[
     "table.sort({3, 2, 1, 5, 4}, function(a, b) Y() no() return a < b end)",
     "local mt = {__lt = function() Y() no() end} table.sort({setmetatable({}, mt), setmetatable({}, mt)})",

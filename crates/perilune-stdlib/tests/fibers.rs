@@ -637,8 +637,8 @@ fn many_parked_fibers() {
     }
     vm.collect_full();
     vm.collect_minor();
-    // What has not run is not looked at.
-    // The fastest of many is one that nothing has interrupted, however busy the machine is; what looks at all of them is there to compare.
+    // What has not run is not looked at. The fastest of many is one that nothing has interrupted, however
+    // busy the machine is; what looks at all of them is there to compare.
     let mut fastest = |runs: u32, collect: fn(&mut Vm)| {
         let each = (0..runs).map(|_| {
             let began = std::time::Instant::now();

@@ -370,7 +370,8 @@ fn running_fibers_are_cancelled_by_the_host() {
     }
 }
 
-/// A cancellation that comes when a wait has begun, or while it lasts, takes nothing away that has come by then.
+/// A cancellation that comes when a wait has begun, or while it lasts, takes nothing away that has come by
+/// then.
 #[test]
 fn what_has_come_is_taken_before_a_cancellation() {
     let toy = Arc::new(Toy::default());

@@ -189,7 +189,8 @@ static QUEUE: Mutex<Vec<(IslandRef, Frozen, i64)>> = Mutex::new(Vec::new());
 /// A value in an island, beside which the island's count travels.
 struct Frozen(Value);
 
-// SAFETY: islands are immutable and belong to no domain; the receiver adopts the count before it uses the value.
+// SAFETY: islands are immutable and belong to no domain; the receiver adopts the count before it uses the
+// value.
 unsafe impl Send for Frozen {}
 
 static SEND: Native = Native::leaf("send", |vm| {

@@ -1,4 +1,5 @@
-//! The opcodes' declaration against reality: the recorded scripts run under `Vm::check_operands` and print what they print without.
+//! The opcodes' declaration against reality: the recorded scripts run under `Vm::check_operands` and print
+//! what they print without.
 
 use perilune_heap::HeapOptions;
 use perilune_vm::{LoadMode, Vm};
@@ -49,7 +50,8 @@ fn output(source: &[u8], checked: bool, options: HeapOptions) -> (String, u64) {
 #[test]
 fn instructions_do_what_they_declare() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/lua");
-    // What these print depends on time, memory or chance; they assign to registers (`debug.setlocal`); or they take long.
+    // What these print depends on time, memory or chance; they assign to registers (`debug.setlocal`); or
+    // they take long.
     let left_out = |name: &str| {
         [
             "debug_",

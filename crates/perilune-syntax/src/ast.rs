@@ -7,10 +7,10 @@
 //! with a loop.
 //!
 //! Scopes are resolved while parsing: a name is a [`Expr::Local`] (of this or of an enclosing function: the
-//! compiler makes it an upvalue when `locals[id].function` is not the current one) or an index of `_ENV`.
-//! Of a chunk that becomes code while it is parsed, the tree holds the statements that have not become code yet, with the functions in
-//! them and their variables, and all variables of the main function. When it is complete, each [`Local`] says whether it is captured and whether it is assigned after its
-//! declaration.
+//! compiler makes it an upvalue when `locals[id].function` is not the current one) or an index of `_ENV`. Of
+//! a chunk that becomes code while it is parsed, the tree holds the statements that have not become code yet,
+//! with the functions in them and their variables, and all variables of the main function. When it is
+//! complete, each [`Local`] says whether it is captured and whether it is assigned after its declaration.
 
 use crate::text::Text;
 
@@ -83,8 +83,9 @@ impl Locals {
 
 /// Something for each local variable.
 ///
-/// While a chunk becomes code, variables of functions inside the main function can be forgotten as soon as these functions are code, which makes room
-/// for others: they are most of a program's, and each page that they fill is a fault. So they are kept apart, and their ids are high ones.
+/// While a chunk becomes code, variables of functions inside the main function can be forgotten as soon as
+/// these functions are code, which makes room for others: they are most of a program's, and each page that
+/// they fill is a fault. So they are kept apart, and their ids are high ones.
 #[derive(Clone, Debug)]
 pub struct ByLocal<T> {
     lasting: Vec<T>,
@@ -177,8 +178,8 @@ pub struct Chunk {
     pub exprs: Vec<Expr>,
     /// Line of each expression: of its operator for binary and unary operators, of its open parenthesis (or
     /// first argument token) for calls (as PUC Lua attributes run-time errors), of its name or closing
-    /// bracket for `Index` and its like, of its closing brace for tables, of its `end` for functions, of its token
-    /// otherwise. Same length as `exprs`.
+    /// bracket for `Index` and its like, of its closing brace for tables, of its `end` for functions, of its
+    /// token otherwise. Same length as `exprs`.
     pub lines: Vec<u32>,
     /// All lists of expressions, each after an entry that is its length.
     pub lists: Vec<ExprId>,
@@ -217,7 +218,8 @@ impl Chunk {
         functions: Vec::new(),
     };
 
-    /// Forgets the nodes, and what names meant in functions inside the main function; all of these have ended.
+    /// Forgets the nodes, and what names meant in functions inside the main function; all of these have
+    /// ended.
     pub(crate) fn clear_nodes(&mut self) {
         self.locals.forget_passing();
         self.functions.truncate(1);
@@ -287,7 +289,8 @@ pub struct Local {
     pub bare: Option<Place>,
     /// When its scope began, on the parser's clock.
     pub since: Moment,
-    /// When the function that declares it assigned it last, and on which line; a whole statement counts as one moment, its end.
+    /// When the function that declares it assigned it last, and on which line; a whole statement counts as
+    /// one moment, its end.
     pub last_assigned: (Moment, u32),
     /// Line of the first assignment by a function inside; 0: none.
     pub assigned_inside: u32,
@@ -297,15 +300,17 @@ pub struct Local {
 pub type Moment = u32;
 
 impl Local {
-    /// Whether no assignment can come after a function expression at `place` in the function that declares the variable has made a closure:
-    /// all of them stand there, before it, and no loop or label inside the variable's scope leads from behind it back to one.
+    /// Whether no assignment can come after a function expression at `place` in the function that declares
+    /// the variable has made a closure: all of them stand there, before it, and no loop or label inside the
+    /// variable's scope leads from behind it back to one.
     pub fn is_settled_before(&self, place: &FunctionPlace) -> bool {
         let last = self.last_assigned.0;
         let repeats = |&back: &Moment| back > self.since && last > back;
         self.assigned_inside == 0 && last < place.at && !place.ways_back.iter().any(repeats)
     }
 
-    /// The line of an assignment that may come after a closure over the variable has been made, or the last one before; 0: none.
+    /// The line of an assignment that may come after a closure over the variable has been made, or the last
+    /// one before; 0: none.
     pub fn decisive_line(&self) -> u32 {
         match self.assigned_inside {
             0 => self.last_assigned.1,
@@ -456,8 +461,8 @@ pub struct GenericFor {
     pub end_line: u32,
 }
 
-/// Expressions (manual 3.4). Large chunks have hundreds of thousands of them, and each page that they fill is a fault
-/// when a chunk is loaded for the first time: what varies in length is elsewhere.
+/// Expressions (manual 3.4). Large chunks have hundreds of thousands of them, and each page that they fill is
+/// a fault when a chunk is loaded for the first time: what varies in length is elsewhere.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum Expr {

@@ -33,14 +33,16 @@ pub const NO_IC: u16 = 0xffff;
 /// Low bits of `NEWTABLE`'s sizes that are the number of elements.
 const ITEM_BITS: u32 = 12;
 
-/// The field c of a `NEWTABLE`: how many elements and how many other keys its constructor will store. Large numbers are clipped.
+/// The field c of a `NEWTABLE`: how many elements and how many other keys its constructor will store. Large
+/// numbers are clipped.
 pub fn table_sizes(items: usize, keys: usize) -> u16 {
     let log2 = |n: usize| n.next_power_of_two().trailing_zeros() as usize;
     let keys = if keys == 0 { 0 } else { (log2(keys) + 1).min(15) };
     (items.min((1 << ITEM_BITS) - 1) | keys << ITEM_BITS) as u16
 }
 
-/// What [`table_sizes`] has put into a field c: the number of elements; and one more than the logarithm of the number of other keys, or 0.
+/// What [`table_sizes`] has put into a field c: the number of elements; and one more than the logarithm of
+/// the number of other keys, or 0.
 pub fn sizes_of_table(c: u16) -> (usize, u8) {
     (c as usize & ((1 << ITEM_BITS) - 1), (c >> ITEM_BITS) as u8)
 }
@@ -209,7 +211,8 @@ macro_rules! ops {
     };
 }
 
-// Each line: the mnemonic; for each field what it stands for; what else may happen; where control goes if not on.
+// Each line: the mnemonic; for each field what it stands for; what else may happen; where control goes if not
+// on.
 ops! {
     /// `R[a] = R[b]`
     Move "MOVE" (a: Def, b: Use),
@@ -247,8 +250,8 @@ ops! {
     SetInt "SETINT" (a: Use, b: Int, c: RK) CALLS,
     /// `R[a+3] = R[b]; R[a] = R[b][K[c]]`, K[c] a string, `IC[d]`: a method call's function and receiver
     SelfCall "SELF" (a: Def, a: DefAt(3), b: Use, c: Name, d: Cache) CALLS,
-    /// `R[a] = {}`; b: template index + 1 (0: none); c: expected sizes ([`table_sizes`]); `IC[d]` remembers the
-    /// template's shape or the site's growth
+    /// `R[a] = {}`; b: template index + 1 (0: none); c: expected sizes ([`table_sizes`]); `IC[d]` remembers
+    /// the template's shape or the site's growth
     NewTable "NEWTABLE" (a: Def, a: Clobber(1), b: Template, c: Int, d: Cache) COLLECTS,
     /// `R[a].slot[b] = RK(c)`: initialises field b of the template of the `NEWTABLE` that shares `IC[d]`
     SetSlot "SETSLOT" (a: Use, b: Slot, c: RK, d: Cache) RAISES,

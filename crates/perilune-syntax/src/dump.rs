@@ -62,7 +62,8 @@ pub fn dump(proto: &Proto, strip: bool) -> Vec<u8> {
 /// Bytes before what the checksum is of.
 const HEAD: usize = PUC_HEADER.len() + MARK.len() + 12;
 
-/// About as many bytes as a prototype and those inside take, or more: what is not used costs nothing, and growing would copy.
+/// About as many bytes as a prototype and those inside take, or more: what is not used costs nothing, and
+/// growing would copy.
 fn about(proto: &Proto) -> usize {
     let mut sum = 0;
     let mut pending = vec![proto];

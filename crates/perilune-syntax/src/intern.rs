@@ -4,8 +4,8 @@
 //! from anywhere, and names that collide must not be something one can prepare. (The standard library's keyed
 //! hash takes a third of the lexer's time.)
 //!
-//! Most names are short, and looking at a string that has been met before would be a wait for memory. So each has a *key* beside it: its length and
-//! its first eight bytes, which are all there is of many.
+//! Most names are short, and looking at a string that has been met before would be a wait for memory. So each
+//! has a *key* beside it: its length and its first eight bytes, which are all there is of many.
 
 use crate::ast::StrId;
 use crate::text::{Shared, Text};

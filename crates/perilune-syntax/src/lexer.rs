@@ -10,10 +10,10 @@
 //! through C it ends at its first zero byte.
 //!
 //! # Texts that come in pieces
-//! A text may come from a reader function of the program ([`Source::Pieces`]), which may have effects, fail, or
-//! never end. So a piece is asked for when the byte after the last one is needed, which is as early as PUC Lua
-//! needs it: that byte is always there when a token has been read. Pieces are appended to what there is, so that
-//! positions stay; a text that is there as a whole is never copied.
+//! A text may come from a reader function of the program ([`Source::Pieces`]), which may have effects, fail,
+//! or never end. So a piece is asked for when the byte after the last one is needed, which is as early as PUC
+//! Lua needs it: that byte is always there when a token has been read. Pieces are appended to what there is,
+//! so that positions stay; a text that is there as a whole is never copied.
 
 use crate::ast::StrId;
 use crate::class::{NAME, NUMERAL, SPACE, STOP, is};
@@ -152,8 +152,8 @@ impl<'s> Lexer<'s> {
         found
     }
 
-    /// Reads the next token into `token`. (Returned, it would be copied as a whole right after its parts have been
-    /// stored, for which processors wait.)
+    /// Reads the next token into `token`. (Returned, it would be copied as a whole right after its parts have
+    /// been stored, for which processors wait.)
     pub fn next_token(&mut self, token: &mut Token) -> Result<()> {
         self.until_look -= 1;
         if self.until_look == 0 {
@@ -211,7 +211,8 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// To be called when a token has been read: a text that comes in pieces has its next byte then, or its end.
+    /// To be called when a token has been read: a text that comes in pieces has its next byte then, or its
+    /// end.
     #[inline]
     pub fn look_ahead(&mut self) {
         if self.more.is_some() {

@@ -55,8 +55,8 @@ pub fn compile_within(
     compile_from(Source::Whole(source), chunk_name, bounds)
 }
 
-/// As [`compile_within`], of a text that may still be on its way. What can be refused is refused before more of
-/// it is asked for.
+/// As [`compile_within`], of a text that may still be on its way. What can be refused is refused before more
+/// of it is asked for.
 ///
 /// # Errors
 /// As those of [`compile_within`].
@@ -85,8 +85,8 @@ pub fn compile_in_portions(
 pub enum Source<'s> {
     /// All of it.
     Whole(&'s [u8]),
-    /// Its beginning, and who appends the next piece: true if there was one, false at the end, after which it is
-    /// not asked again. Whoever cannot go on says that this is the end, and forgets about the result.
+    /// Its beginning, and who appends the next piece: true if there was one, false at the end, after which it
+    /// is not asked again. Whoever cannot go on says that this is the end, and forgets about the result.
     Pieces(Vec<u8>, &'s mut dyn FnMut(&mut Vec<u8>) -> bool),
 }
 
@@ -97,7 +97,8 @@ pub struct Bounds<'a> {
     pub interrupted: &'a dyn Fn() -> bool,
     /// Bytes that the syntax tree may take, at [`BYTES_PER_TOKEN`] for each token of the text.
     pub memory: usize,
-    /// Whether the system would give so many bytes. It is asked for as many as the tree has taken, every few thousand tokens: its lists double.
+    /// Whether the system would give so many bytes. It is asked for as many as the tree has taken, every few
+    /// thousand tokens: its lists double.
     pub has_room: &'a dyn Fn(usize) -> bool,
 }
 

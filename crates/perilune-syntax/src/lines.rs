@@ -1,6 +1,7 @@
 //! Which line each instruction of a prototype is on.
 //!
-//! Most functions are shorter than 256 lines, and there the distance from the first is a byte. Finding a line takes one load all the same.
+//! Most functions are shorter than 256 lines, and there the distance from the first is a byte. Finding a line
+//! takes one load all the same.
 
 /// The line of each instruction, or nothing when debug information was stripped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

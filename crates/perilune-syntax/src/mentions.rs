@@ -1,5 +1,5 @@
-//! Which globals and methods a prototype mentions, which captured variables and tables it changes, and how it uses the rest: what has to travel
-//! with a function to another domain, and what refuses to.
+//! Which globals and methods a prototype mentions, which captured variables and tables it changes, and how it
+//! uses the rest: what has to travel with a function to another domain, and what refuses to.
 //!
 //! Code names a global as a constant field of an upvalue, `_ENV` (manual 2.2). Which upvalue that is cannot
 //! be told from the code alone: any table in an upvalue is accessed by the same instructions, and stripping
@@ -12,14 +12,16 @@
 //! the first few thousand constants of a function.
 //!
 //! # Uses
-//! A value that is read from an upvalue or from a field of one is *used whole* unless the very next instruction replaces it by a constant field of it. That
-//! is exact for any code: nothing else can see the register in between.
+//! A value that is read from an upvalue or from a field of one is *used whole* unless the very next
+//! instruction replaces it by a constant field of it. That is exact for any code: nothing else can see the
+//! register in between.
 //!
 //! # Stores
-//! A register that has got a value from an upvalue is followed through the text until something else is written there, and what is stored
-//! through it meanwhile is a store into that value, unless the register is a local variable of the program, which is another name for it. That is exact
-//! for what our compiler makes, where a temporary is written where its use begins. In other code a store may be missed or imagined: what it is
-//! used for is to refuse a mistake early, which would be an error later.
+//! A register that has got a value from an upvalue is followed through the text until something else is
+//! written there, and what is stored through it meanwhile is a store into that value, unless the register is
+//! a local variable of the program, which is another name for it. That is exact for what our compiler makes,
+//! where a temporary is written where its use begins. In other code a store may be missed or imagined: what
+//! it is used for is to refuse a mistake early, which would be an error later.
 
 use crate::bytecode::{FRAME_SLOTS, Instr, Op};
 use crate::proto::{Constant, Proto};
@@ -117,7 +119,8 @@ impl Proto {
     }
 }
 
-/// Whether the library's function of this name changes that argument (from 1) when it is called with so many; `None`: with some number of them.
+/// Whether the library's function of this name changes that argument (from 1) when it is called with so many;
+/// `None`: with some number of them.
 pub fn changes_argument(function: &[u8], argument: u8, count: Option<u8>) -> bool {
     match function {
         b"insert" | b"remove" | b"sort" | b"rawset" | b"setmetatable" => argument == 1,

@@ -1,20 +1,21 @@
 //! What instructions do with registers, constants and control: the reading of what [`Op`]'s table declares.
 //!
 //! Each opcode lists its operands once, in `bytecode.rs`: a field of the instruction and what it stands for
-//! ([`Kind`]). The verifier, the listing, the names in messages, hooks, the sampler and whoever generates code
-//! ask here and keep no list of opcodes of their own.
+//! ([`Kind`]). The verifier, the listing, the names in messages, hooks, the sampler and whoever generates
+//! code ask here and keep no list of opcodes of their own.
 //!
 //! # How to read a declaration
-//! In the order of time: an instruction reads what it uses, then what it clobbers holds nothing any more, then
-//! it writes what it defines. What a conditional definition writes is written only on that way out.
+//! In the order of time: an instruction reads what it uses, then what it clobbers holds nothing any more,
+//! then it writes what it defines. What a conditional definition writes is written only on that way out.
 //!
 //! Registers that no operand names are left alone, with two exceptions that any instruction with
-//! [`Effects::CALLS`], `COLLECTS` or `POLLS` has, because other code may run in it: a register that an open upvalue
-//! refers to may be assigned by a function that has the upvalue, and any register by `debug.setlocal`.
-//! A register used as a string key may get the string's twin, an equal string, in place of it.
+//! [`Effects::CALLS`], `COLLECTS` or `POLLS` has, because other code may run in it: a register that an open
+//! upvalue refers to may be assigned by a function that has the upvalue, and any register by
+//! `debug.setlocal`. A register used as a string key may get the string's twin, an equal string, in place of
+//! it.
 //!
-//! *Clobbered* are registers where a callee's frame or a gathering of values lies, and those that a collection after
-//! the instruction may set to nil.
+//! *Clobbered* are registers where a callee's frame or a gathering of values lies, and those that a
+//! collection after the instruction may set to nil.
 
 use crate::bytecode::{Format, Instr, NO_IC, Op, RK_CONST};
 
@@ -70,7 +71,8 @@ pub enum Kind {
     Clobber(u8),
     /// The register so far above holds the machine's own afterwards, which no other instruction may see.
     Hide(u8),
-    /// The state of the loop, from so far above on, may move on, as it will in the instruction behind this one.
+    /// The state of the loop, from so far above on, may move on, as it will in the instruction behind this
+    /// one.
     Steps(u8),
     /// So many registers, from the field's on, have to exist, for whatever the instruction does there.
     Room(u8),
@@ -114,7 +116,8 @@ pub enum Kind {
     Backward,
 }
 
-/// An operand: a field, and what it stands for. A field can have several, of which the first is what it is in a listing.
+/// An operand: a field, and what it stands for. A field can have several, of which the first is what it is in
+/// a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operand {
     /// The field.
@@ -405,8 +408,8 @@ impl Registers {
     }
 }
 
-/// A `for` loop: the instructions behind its preparation up to the one that jumps back, and the registers of its
-/// state. Within these instructions the state belongs to the loop's own.
+/// A `for` loop: the instructions behind its preparation up to the one that jumps back, and the registers of
+/// its state. Within these instructions the state belongs to the loop's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loop {
     /// Where it is prepared: the instruction before the first of the loop.
@@ -415,8 +418,8 @@ pub struct Loop {
     pub last: usize,
     /// The first register of the state.
     pub state: u8,
-    /// Whether it counts (the state is three numbers of one type) or iterates (a function, what it is passed, and
-    /// what is to be closed).
+    /// Whether it counts (the state is three numbers of one type) or iterates (a function, what it is passed,
+    /// and what is to be closed).
     pub counts: bool,
 }
 

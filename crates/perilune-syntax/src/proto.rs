@@ -38,8 +38,8 @@ pub struct UpvalueDesc {
     pub kind: VarKind,
     /// Line of its declaration; 0 when debug information was stripped.
     pub line: u32,
-    /// Line of an assignment, if there is any: the one that makes it [`VarKind::Mutable`] or [`VarKind::Late`]; 0 if there is none, or
-    /// when stripped.
+    /// Line of an assignment, if there is any: the one that makes it [`VarKind::Mutable`] or
+    /// [`VarKind::Late`]; 0 if there is none, or when stripped.
     pub assigned_line: u32,
 }
 
@@ -55,8 +55,9 @@ pub enum VarKind {
     /// Declared without a value and assigned in one place of the text, by the function that declares it and
     /// once at most: nil, then something, then never anything else (`local f; function f() ... end`).
     Late,
-    /// Assigned by the function that declares it only, and never again once the closure over it is there: every assignment stands before
-    /// the function expression, and no loop or label inside the variable's scope encloses both (`n = n or 5`).
+    /// Assigned by the function that declares it only, and never again once the closure over it is there:
+    /// every assignment stands before the function expression, and no loop or label inside the variable's
+    /// scope encloses both (`n = n or 5`).
     Settled,
 }
 

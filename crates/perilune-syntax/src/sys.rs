@@ -1,4 +1,5 @@
-//! What is x86-64: all that this crate asks of the processor beyond the language. A test (`perilune-test/tests/sys.rs`) finds instructions that stand elsewhere.
+//! What is x86-64: all that this crate asks of the processor beyond the language. A test
+//! (`perilune-test/tests/sys.rs`) finds instructions that stand elsewhere.
 
 #[cfg(not(target_arch = "x86_64"))]
 use crate::class::is;

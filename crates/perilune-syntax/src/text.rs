@@ -1,7 +1,8 @@
 //! Names and texts of literals, counted: one word wherever a prototype has one.
 //!
-//! An `Arc<[u8]>` is two words, and prototypes are mostly names: a large program has five for each function, and each page that a program fills while
-//! it is loaded is a fault. So the length is beside the count, in front of the bytes.
+//! An `Arc<[u8]>` is two words, and prototypes are mostly names: a large program has five for each function,
+//! and each page that a program fills while it is loaded is a fault. So the length is beside the count, in
+//! front of the bytes.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;
@@ -11,8 +12,8 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
-/// A name or the text of a literal, in any bytes. All prototypes of a chunk share what they mention: large programs are
-/// mostly names, and each would be an allocation at each place that has it.
+/// A name or the text of a literal, in any bytes. All prototypes of a chunk share what they mention: large
+/// programs are mostly names, and each would be an allocation at each place that has it.
 pub struct Text(NonNull<Head>);
 
 /// What stands before the bytes.
@@ -23,8 +24,8 @@ struct Head {
     length: usize,
 }
 
-// SAFETY: what a `Text` points at is bytes that nobody changes, and a count that is atomic; whoever finds that it was the last one frees it,
-// behind all that the others have done.
+// SAFETY: what a `Text` points at is bytes that nobody changes, and a count that is atomic; whoever finds
+// that it was the last one frees it, behind all that the others have done.
 unsafe impl Send for Text {}
 // SAFETY: as above.
 unsafe impl Sync for Text {}
@@ -67,7 +68,8 @@ impl Text {
     /// Takes counts for more.
     #[inline]
     fn take(&self, count: usize) {
-        // SAFETY: what a text points at lives as long as it does. (Whoever has one needs no order to count others.)
+        // SAFETY: what a text points at lives as long as it does. (Whoever has one needs no order to count
+        // others.)
         if unsafe { self.0.as_ref() }.count.fetch_add(count, Ordering::Relaxed) > MOST {
             std::process::abort();
         }
@@ -90,8 +92,8 @@ impl From<&[u8]> for Text {
     }
 }
 
-/// A text that will be had often: counts of it are taken many at a time, and what nobody needed is given back at the end. One by one they would be
-/// an atomic instruction for each name that a prototype has.
+/// A text that will be had often: counts of it are taken many at a time, and what nobody needed is given back
+/// at the end. One by one they would be an atomic instruction for each name that a prototype has.
 pub struct Shared {
     text: ManuallyDrop<Text>,
     /// Counts that have been taken and belong to no `Text` yet.
@@ -170,7 +172,8 @@ impl Drop for Text {
 /// Frees what nobody has any more.
 #[inline(never)]
 fn free(head: NonNull<Head>) {
-    // SAFETY: the last text has just gone, and what others did with theirs is done (the fence); it was allocated with this layout.
+    // SAFETY: the last text has just gone, and what others did with theirs is done (the fence); it was
+    // allocated with this layout.
     unsafe { dealloc(head.as_ptr().cast(), Text::layout(head.as_ref().length)) };
 }
 

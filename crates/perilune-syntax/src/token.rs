@@ -70,7 +70,8 @@ impl Word {
 /// Places of the table of reserved words, a power of two.
 const PLACES: usize = 32;
 
-/// Where a word is in it. The factor is one that gives each word a place of its own, which the table insists on.
+/// Where a word is in it. The factor is one that gives each word a place of its own, which the table insists
+/// on.
 #[inline]
 const fn place(prefix: u64) -> usize {
     (prefix.wrapping_mul(FACTOR) >> (64 - PLACES.trailing_zeros())) as usize

@@ -77,8 +77,8 @@ fn truncated<T>() -> Read<T> {
     Err("truncated chunk".into())
 }
 
-/// The parts of a header, each with what is wrong with a chunk that has something else there, in PUC Lua's words.
-/// The last is ours: other implementations' chunks are of another format.
+/// The parts of a header, each with what is wrong with a chunk that has something else there, in PUC Lua's
+/// words. The last is ours: other implementations' chunks are of another format.
 const HEADER: [(&[u8], &str); 10] = {
     const fn part(from: usize, to: usize) -> &'static [u8] {
         PUC_HEADER.split_at(to).0.split_at(from).1

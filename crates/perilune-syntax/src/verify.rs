@@ -2,32 +2,34 @@
 //!
 //! The compiler's output is right by construction (tests hold it to that), but a binary chunk may say
 //! anything. After [`verify`] has accepted a prototype, running it cannot read or write outside its frame,
-//! its tables of constants, caches, upvalues and prototypes, or its code, and cannot make a value up, whatever
-//! it computes. What the program *means* is not checked: types are the interpreter's business, at run time, as for
-//! compiled code.
+//! its tables of constants, caches, upvalues and prototypes, or its code, and cannot make a value up,
+//! whatever it computes. What the program *means* is not checked: types are the interpreter's business, at
+//! run time, as for compiled code.
 //!
 //! # What is guaranteed
 //! Of each instruction by itself ([`Context::instruction`]), from its declared operands (`operands.rs`):
-//! - its registers are within the frame, and its constants, upvalues, prototypes, templates and caches exist and
-//!   are of the kind that it wants; no two instructions share a cache, except `SETSLOT` with its `NEWTABLE`;
-//! - jumps end within the code, and go forward where they must; the code ends in a return, and nothing jumps to
-//!   `VARARGPREP`;
+//! - its registers are within the frame, and its constants, upvalues, prototypes, templates and caches exist
+//!   and are of the kind that it wants; no two instructions share a cache, except `SETSLOT` with its
+//!   `NEWTABLE`;
+//! - jumps end within the code, and go forward where they must; the code ends in a return, and nothing jumps
+//!   to `VARARGPREP`;
 //! - what takes values up to the top stands right behind what sets the top, at or below it, and nothing jumps
 //!   between the two.
 //!
-//! Of loops (`loops.rs`): only `FORPREP` and `TFORPREP` lead into a loop; within it no instruction but the loop's own
-//! writes the registers of its state or captures them, and no variable captured before lies there. So `FORLOOP`
-//! finds what `FORPREP` left, three integers or three floats, and writes payloads alone.
+//! Of loops (`loops.rs`): only `FORPREP` and `TFORPREP` lead into a loop; within it no instruction but the
+//! loop's own writes the registers of its state or captures them, and no variable captured before lies there.
+//! So `FORLOOP` finds what `FORPREP` left, three integers or three floats, and writes payloads alone.
 //!
 //! Of each way through the code (`paths.rs`):
-//! - a register is read only where every way there has written it, and never when a callee's frame, or what the
-//!   machine keeps for itself, may lie there: no program sees half a frame record;
+//! - a register is read only where every way there has written it, and never when a callee's frame, or what
+//!   the machine keeps for itself, may lie there: no program sees half a frame record;
 //! - no frame is laid over a variable that may be captured: no function can assign to a frame record;
 //! - a variable that may be marked to be closed is not overwritten;
 //! - nothing stays open: a return that closes nothing leaves no captured and no marked variable behind.
 //!
-//! Not guaranteed, and checked by the handlers: every type; that the table of `SETSLOT` and `SETLIST` is one and has
-//! the template's shape; that a to-be-closed variable still has its metamethod; that arguments fit the stack.
+//! Not guaranteed, and checked by the handlers: every type; that the table of `SETSLOT` and `SETLIST` is one
+//! and has the template's shape; that a to-be-closed variable still has its metamethod; that arguments fit
+//! the stack.
 
 mod loops;
 mod paths;
@@ -100,8 +102,8 @@ fn verify_one(proto: &Proto) -> Result<(), String> {
     paths::check(proto, &loops, |_, _| ())
 }
 
-/// For each instruction of an accepted function the registers that hold something before it: values that the program
-/// may still read, or what the machine keeps there. The others may be overwritten with anything.
+/// For each instruction of an accepted function the registers that hold something before it: values that the
+/// program may still read, or what the machine keeps there. The others may be overwritten with anything.
 ///
 /// # Errors
 /// The function is not accepted.

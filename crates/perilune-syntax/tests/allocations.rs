@@ -1,4 +1,5 @@
-//! How many allocations a chunk takes: a large program is thousands of small functions, and what each allocates is most of the time that loading takes.
+//! How many allocations a chunk takes: a large program is thousands of small functions, and what each
+//! allocates is most of the time that loading takes.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt::Write;
@@ -51,6 +52,7 @@ fn allocations(functions: usize) -> usize {
 #[test]
 fn a_function_takes_few_allocations() {
     let (some, more) = (allocations(1000), allocations(3000));
-    // The prototype and its lists: code, lines, constants, variables, upvalues, templates and the one among them; its name; what assignments need meanwhile.
+    // The prototype and its lists: code, lines, constants, variables, upvalues, templates and the one among
+    // them; its name; what assignments need meanwhile.
     assert!(more - some <= 13 * 2000, "{} allocations for 2000 functions", more - some);
 }

@@ -1,5 +1,5 @@
-//! Bytecode by which a program could make values up, had it its way, is refused: state of loops, frame records and
-//! variables to be closed belong to the machine.
+//! Bytecode by which a program could make values up, had it its way, is refused: state of loops, frame
+//! records and variables to be closed belong to the machine.
 
 use perilune_syntax::verify::verify;
 use perilune_syntax::{Instr, Op, Proto, compile};

@@ -1,6 +1,7 @@
 //! A chunk is compiled in portions: its code is the same whatever their size.
 //!
-//! One thing may differ: whether a return of the main function closes variables that are captured only behind it, where there is nothing to close.
+//! One thing may differ: whether a return of the main function closes variables that are captured only behind
+//! it, where there is nothing to close.
 
 use perilune_syntax::{Instr, Op, Proto, compile_in_portions};
 use std::path::Path;

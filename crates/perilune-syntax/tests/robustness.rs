@@ -251,7 +251,8 @@ fn bounds_end_a_compilation() {
     assert_eq!((error.unwrap_err().to_string().as_str(), looks.get()), ("interrupted!", all));
 }
 
-/// A text in pieces of any size is the same text: the same code, or the same error, with no more pieces than it takes.
+/// A text in pieces of any size is the same text: the same code, or the same error, with no more pieces than
+/// it takes.
 #[test]
 fn pieces_are_the_whole() {
     use perilune_syntax::{Bounds, Source, compile, compile_from, dump::dump};

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// A folder of its own for one test, with a name that no other has; removed at the end, also when the test fails.
+/// A folder of its own for one test, with a name that no other has; removed at the end, also when the test
+/// fails.
 ///
 /// `PERILUNE_KEEP=1` leaves it where it is and says where, so that one can look at it.
 #[derive(Debug)]

@@ -14,12 +14,12 @@
 //!
 //! # Which parts are other people's
 //!
-//! Folders are `tempfile`'s, JSON is `serde_json`'s, system calls are `rustix`'s. Considered and not taken for
-//! processes: `wait-timeout` waits for one process and leaves its pipes, its children and the report to the caller,
-//! and it installs a handler of SIGCHLD in the test's process; `assert_cmd` has a time limit, kills one process of the group
-//! and says nothing about where it stood; `duct` and `command-group` have no time limits. What [`Limited`] adds to the standard
-//! library is what none of them does: the limit covers the pipes and the whole process group, and the place
-//! where a process hangs is shown before it is killed.
+//! Folders are `tempfile`'s, JSON is `serde_json`'s, system calls are `rustix`'s. Considered and not taken
+//! for processes: `wait-timeout` waits for one process and leaves its pipes, its children and the report to
+//! the caller, and it installs a handler of SIGCHLD in the test's process; `assert_cmd` has a time limit,
+//! kills one process of the group and says nothing about where it stood; `duct` and `command-group` have no
+//! time limits. What [`Limited`] adds to the standard library is what none of them does: the limit covers the
+//! pipes and the whole process group, and the place where a process hangs is shown before it is killed.
 
 mod folder;
 pub mod json;
@@ -35,8 +35,8 @@ pub use limited::{Hang, Limited, PATIENCE};
 
 use std::path::PathBuf;
 
-/// The program that a test is about: `ours`, or what `PERILUNE_TEST_BIN` names. That is how recordings are checked against
-/// another implementation.
+/// The program that a test is about: `ours`, or what `PERILUNE_TEST_BIN` names. That is how recordings are
+/// checked against another implementation.
 pub fn under_test(ours: &str) -> PathBuf {
     std::env::var_os("PERILUNE_TEST_BIN").map_or_else(|| ours.into(), PathBuf::from)
 }

@@ -1,13 +1,14 @@
 //! Processes with a time limit.
 //!
-//! A test that starts a process and waits for it hangs when the process does. [`Limited`] waits so long and no longer,
-//! and that is true of all that can stand still: the end of the process, a line of its output, and the end of its
-//! pipes, which a grandchild may hold open. Both pipes are read by threads while the process runs, so none can fill up.
-//! When the time is over, every process below it is shown with what its threads wait for, and the group is killed.
+//! A test that starts a process and waits for it hangs when the process does. [`Limited`] waits so long and
+//! no longer, and that is true of all that can stand still: the end of the process, a line of its output, and
+//! the end of its pipes, which a grandchild may hold open. Both pipes are read by threads while the process
+//! runs, so none can fill up. When the time is over, every process below it is shown with what its threads
+//! wait for, and the group is killed.
 //!
-//! A process that is dropped before its end is killed with its group, so a test that fails leaves nothing behind. A test that
-//! is killed itself, or interrupted from a terminal, takes the process along: the system kills it when the thread that
-//! started it ends, which therefore has to be one that lasts.
+//! A process that is dropped before its end is killed with its group, so a test that fails leaves nothing
+//! behind. A test that is killed itself, or interrupted from a terminal, takes the process along: the system
+//! kills it when the thread that started it ends, which therefore has to be one that lasts.
 
 use crate::processes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -24,8 +25,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a process may take unless [`Limited::within`] says otherwise: far above any that does not hang, on a machine
-/// that has other things to do.
+/// How long a process may take unless [`Limited::within`] says otherwise: far above any that does not hang,
+/// on a machine that has other things to do.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A process took too long. It is killed; this is what it did.
@@ -124,7 +125,8 @@ pub struct Limited {
 }
 
 impl Limited {
-    /// Starts a program that the test talks with: its standard input is open until [`Limited::close`] or the end.
+    /// Starts a program that the test talks with: its standard input is open until [`Limited::close`] or the
+    /// end.
     #[track_caller]
     pub fn start(command: &mut Command) -> Limited {
         Limited::start_with(command, Stdio::piped())
@@ -161,7 +163,8 @@ impl Limited {
         Limited::start_with(command, Stdio::null()).finish()
     }
 
-    /// Runs a program with a text on its standard input to its end. A program that does not read it is free not to.
+    /// Runs a program with a text on its standard input to its end. A program that does not read it is free
+    /// not to.
     #[track_caller]
     pub fn feed(command: &mut Command, input: impl Into<Vec<u8>>) -> Output {
         let mut running = Limited::start(command);
@@ -323,9 +326,9 @@ impl Drop for Limited {
     }
 }
 
-/// Starts a process. A file that was just written cannot be run while anybody has it open for writing, and a thread that
-/// starts another process at that moment hands it the open file until that one has become its own program: so
-/// "text file busy" is waited out.
+/// Starts a process. A file that was just written cannot be run while anybody has it open for writing, and a
+/// thread that starts another process at that moment hands it the open file until that one has become its own
+/// program: so "text file busy" is waited out.
 fn spawn(command: &mut Command, until: Instant) -> io::Result<Child> {
     loop {
         match command.spawn() {

@@ -30,7 +30,8 @@ pub fn all() -> Vec<Process> {
     sys::processes()
 }
 
-/// Those of `all` that are below `root`, each after its parent, and how deep; `root` itself is not among them.
+/// Those of `all` that are below `root`, each after its parent, and how deep; `root` itself is not among
+/// them.
 pub fn below(root: i32, all: Vec<Process>) -> Vec<(usize, Process)> {
     let mut children: HashMap<i32, Vec<Process>> = HashMap::new();
     for process in all {
@@ -46,8 +47,8 @@ pub fn below(root: i32, all: Vec<Process>) -> Vec<(usize, Process)> {
     found
 }
 
-/// Those of `all` that a leader of a process group has started: the leader, those below it, and those of its group whose
-/// parent has ended.
+/// Those of `all` that a leader of a process group has started: the leader, those below it, and those of its
+/// group whose parent has ended.
 pub fn of_group(leader: i32, all: Vec<Process>) -> Vec<(usize, Process)> {
     let mut found: Vec<_> = all.iter().filter(|p| p.pid == leader).map(|p| (0, p.clone())).collect();
     let orphans: Vec<_> = all.iter().filter(|p| p.group == leader).map(|p| (1, p.clone())).collect();
@@ -78,8 +79,8 @@ pub fn shown(tree: &[(usize, Process)]) -> String {
     text
 }
 
-/// Ends a process. One that has ended already is left alone; its number may be another's by now, which the system
-/// protects from us unless it is the same user's.
+/// Ends a process. One that has ended already is left alone; its number may be another's by now, which the
+/// system protects from us unless it is the same user's.
 pub fn kill(pid: i32) {
     if let Some(pid) = Pid::from_raw(pid) {
         let _ = kill_process(pid, Signal::KILL);

@@ -39,7 +39,8 @@ pub fn difference(want: &[u8], got: &[u8]) -> Option<String> {
     ))
 }
 
-/// Replaces addresses of objects, which differ from run to run, in `: 0x...` and `(0x...)`, as `tostring` writes them.
+/// Replaces addresses of objects, which differ from run to run, in `: 0x...` and `(0x...)`, as `tostring`
+/// writes them.
 pub fn without_addresses(output: &[u8]) -> Vec<u8> {
     let mut result = Vec::with_capacity(output.len());
     let mut i = 0;

@@ -1,8 +1,10 @@
-//! The recorded Lua scripts: `tests/lua/NAME.lua` and `tests/parallel/NAME.lua` print `NAME.out`, in every mode.
+//! The recorded Lua scripts: `tests/lua/NAME.lua` and `tests/parallel/NAME.lua` print `NAME.out`, in every
+//! mode.
 //!
-//! A script is copied into a folder of its own, which is the working directory while it runs, so that messages say
-//! `NAME.lua:3:` and temporary files harm nobody. Standard output and the exit code count; standard error is shown when a
-//! script fails. Addresses of objects are written `0xADDR` in the recordings and in what is compared.
+//! A script is copied into a folder of its own, which is the working directory while it runs, so that
+//! messages say `NAME.lua:3:` and temporary files harm nobody. Standard output and the exit code count;
+//! standard error is shown when a script fails. Addresses of objects are written `0xADDR` in the recordings
+//! and in what is compared.
 //!
 //! A script's first lines may hold directives:
 //! - `-- exit: N`: the exit code that is expected (0 without it);
@@ -88,7 +90,8 @@ impl Mode {
     }
 }
 
-/// What the runtime of Rust writes for a panic, also for one that is caught: the compiler's leaves the program interpreted.
+/// What the runtime of Rust writes for a panic, also for one that is caught: the compiler's leaves the
+/// program interpreted.
 const PANIC: &str = ") panicked at ";
 
 /// A recorded script.

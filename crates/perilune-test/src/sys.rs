@@ -1,10 +1,11 @@
-//! What is Linux: what `/proc` says of processes and threads. Processes come and go meanwhile: one that has gone is left out.
+//! What is Linux: what `/proc` says of processes and threads. Processes come and go meanwhile: one that has
+//! gone is left out.
 
 use crate::processes::Process;
 use std::fs;
 
-/// The numbers of the parent and of the group in `/proc/PID/stat`. The name before them may hold anything, parentheses
-/// too.
+/// The numbers of the parent and of the group in `/proc/PID/stat`. The name before them may hold anything,
+/// parentheses too.
 pub(crate) fn relations(stat: &str) -> Option<(i32, i32)> {
     let mut words = stat.rsplit_once(") ")?.1.split_whitespace().skip(1);
     Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))

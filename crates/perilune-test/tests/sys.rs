@@ -1,13 +1,15 @@
-//! What is Linux and x86-64 is in the module `sys` of each crate: calls of the C library, assembly, instructions, files of the kernel.
+//! What is Linux and x86-64 is in the module `sys` of each crate: calls of the C library, assembly,
+//! instructions, files of the kernel.
 //!
-//! So who wants to know what a crate needs of its system looks in one place, and who brings it to another one writes that place anew. `rustix` counts as a library like
-//! others. Tests may do as they like.
+//! So who wants to know what a crate needs of its system looks in one place, and who brings it to another one
+//! writes that place anew. `rustix` counts as a library like others. Tests may do as they like.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Crates that have such calls elsewhere. The list may only become shorter: a crate that has none any more fails the test, too.
+/// Crates that have such calls elsewhere. The list may only become shorter: a crate that has none any more
+/// fails the test, too.
 const NOT_YET: &[&str] = &["perilune-cli", "perilune-io", "perilune-spesh"];
 
 /// What belongs into `sys`.

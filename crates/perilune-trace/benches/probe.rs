@@ -2,8 +2,9 @@
 //!
 //!     cargo bench -p perilune-trace
 //!
-//! A round is a million probes in a loop; the figure is that of the fastest round, less the loop's own. Probes that are on write to a domain's ring in a mapped file, as a program's do; the ring goes
-//! round, nobody reads. The clock alone is measured too: it is the greatest part of a probe that is on.
+//! A round is a million probes in a loop; the figure is that of the fastest round, less the loop's own.
+//! Probes that are on write to a domain's ring in a mapped file, as a program's do; the ring goes round,
+//! nobody reads. The clock alone is measured too: it is the greatest part of a probe that is on.
 
 use perilune_trace::event::{self, Category, Name, ObjectRef};
 use perilune_trace::session::{self, Options};

@@ -1,21 +1,25 @@
 //! How a tool turns tracing on in a program that runs.
 //!
 //! # Protocol
-//! 1. The tool makes an event file at [`path_for`]`(pid)`, in a directory that only this user can enter, puts the switches in its header, and sends the process
-//!    [`SIGNAL`] with the value [`COOKIE`].
-//! 2. The program's signal handler finds the file, checks owner, mode and contents, maps it, and turns the probes on. This needs no thread and no memory, so it works at once,
-//!    also while all domains sleep or compute. Rings are taken and names written by those who have something to write.
-//! 3. To change a switch or make a request the tool writes to the header and sends the signal again. To end, it stores 0 to `enabled` and
-//!    [`State::Ended`] to `state`, sends the signal, and removes the file.
+//! 1. The tool makes an event file at [`path_for`]`(pid)`, in a directory that only this user can enter, puts
+//!    the switches in its header, and sends the process [`SIGNAL`] with the value [`COOKIE`].
+//! 2. The program's signal handler finds the file, checks owner, mode and contents, maps it, and turns the
+//!    probes on. This needs no thread and no memory, so it works at once, also while all domains sleep or
+//!    compute. Rings are taken and names written by those who have something to write.
+//! 3. To change a switch or make a request the tool writes to the header and sends the signal again. To end,
+//!    it stores 0 to `enabled` and [`State::Ended`] to `state`, sends the signal, and removes the file.
 //!
 //! If another session is live the handler marks the offered file as ended, and the tool can say so.
 //!
-//! The signal is SIGURG, which processes that do not expect it ignore: sending it to the wrong one does no harm. Go's runtime chose it for the same reason.
+//! The signal is SIGURG, which processes that do not expect it ignore: sending it to the wrong one does no
+//! harm. Go's runtime chose it for the same reason.
 //!
-//! What has to be done by threads themselves (starting a sampler, writing a snapshot of a heap) is passed on by hooks ([`on_change`]).
+//! What has to be done by threads themselves (starting a sampler, writing a snapshot of a heap) is passed on
+//! by hooks ([`on_change`]).
 //!
-//! *Rejected.* A thread that listens on a socket: it costs memory and start-up time in every process, for something most never need. A debugger's interface
-//! (ptrace): it stops the program, and is forbidden in many places. Files in the working directory.
+//! *Rejected.* A thread that listens on a socket: it costs memory and start-up time in every process, for
+//! something most never need. A debugger's interface (ptrace): it stops the program, and is forbidden in many
+//! places. Files in the working directory.
 
 use crate::emit::{self, Busy};
 use crate::layout::State;
@@ -75,7 +79,8 @@ pub fn path_for(pid: u32) -> PathBuf {
     PathBuf::from(format!("{base}/perilune-{uid}/{pid}.events"))
 }
 
-/// Has `hook` called whenever a session begins or ends or its switches change, and when a request was made. It may run in a signal handler, on any thread.
+/// Has `hook` called whenever a session begins or ends or its switches change, and when a request was made.
+/// It may run in a signal handler, on any thread.
 pub fn on_change(hook: fn()) {
     let n = HOOK_COUNT.fetch_add(1, Ordering::AcqRel);
     assert!(n < HOOKS.len(), "too many hooks");
@@ -133,7 +138,8 @@ extern "C" fn on_signal(_: i32, info: *mut SignalInfo, _: *mut c_void) {
 
 /// Opens and maps what lies at the meeting place.
 unsafe fn open_offer() -> Option<ManuallyDrop<Mapping>> {
-    // SAFETY: a path that ends in a zero and does not change, and a mapping that is checked before it is used.
+    // SAFETY: a path that ends in a zero and does not change, and a mapping that is checked before it is
+    // used.
     unsafe {
         let path = CStr::from_ptr((&raw const PATH).cast());
         let (base, bytes) = sys::map_own(path, crate::layout::PAGE)?;

@@ -1,11 +1,13 @@
 //! The clock of events: the processor's time stamp counter where it is steady, else `CLOCK_MONOTONIC`.
 //!
-//! A time stamp is a number of *ticks*. What a tick is, the file's header says: [`Clock::Nanoseconds`], or [`Clock::Counter`] with two pairs of ticks and
-//! nanoseconds, one from the beginning and one that is renewed while the program runs, between which readers interpolate ([`Scale`]). The counter is
-//! used if the processor promises that it runs at one rate in all states and on all cores (`constant_tsc`, `nonstop_tsc`) and the kernel itself keeps time by it.
-//! Reading it costs a third to a half of asking the kernel's clock.
+//! A time stamp is a number of *ticks*. What a tick is, the file's header says: [`Clock::Nanoseconds`], or
+//! [`Clock::Counter`] with two pairs of ticks and nanoseconds, one from the beginning and one that is renewed
+//! while the program runs, between which readers interpolate ([`Scale`]). The counter is used if the
+//! processor promises that it runs at one rate in all states and on all cores (`constant_tsc`, `nonstop_tsc`)
+//! and the kernel itself keeps time by it. Reading it costs a third to a half of asking the kernel's clock.
 //!
-//! All times that people see are nanoseconds since the trace began; the header has `CLOCK_MONOTONIC` and the time of day of that moment.
+//! All times that people see are nanoseconds since the trace began; the header has `CLOCK_MONOTONIC` and the
+//! time of day of that moment.
 
 use crate::sys;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -88,7 +90,8 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// From two pairs of ticks and nanoseconds. If they are too close together to tell the rate, a tick counts as a nanosecond.
+    /// From two pairs of ticks and nanoseconds. If they are too close together to tell the rate, a tick
+    /// counts as a nanosecond.
     pub fn new(first: (u64, u64), last: (u64, u64)) -> Scale {
         let (ticks, ns) = (last.0.wrapping_sub(first.0), last.1.wrapping_sub(first.1));
         let ratio = if ticks == 0 || ns == 0 { 1.0 } else { ns as f64 / ticks as f64 };

@@ -1,8 +1,9 @@
 //! Processor time of threads in the trace.
 //!
-//! Who owned a domain and did not get a processor is found by comparing the clock on the wall with the thread's own (`analyse/domains.rs` of `perilune-see`). Reading
-//! that one is a system call (a quarter of a microsecond at best, several in a sandbox), so it is not done for each entry of a domain: a thread notes when
-//! it did so last, and [`report`] does nothing for [`INTERVAL`] after that.
+//! Who owned a domain and did not get a processor is found by comparing the clock on the wall with the
+//! thread's own (`analyse/domains.rs` of `perilune-see`). Reading that one is a system call (a quarter of a
+//! microsecond at best, several in a sandbox), so it is not done for each entry of a domain: a thread notes
+//! when it did so last, and [`report`] does nothing for [`INTERVAL`] after that.
 
 use crate::clock;
 use crate::emit::{emit, on, thread_id};

@@ -1,22 +1,26 @@
 //! Probes: what the rooms above call when something happens.
 //!
 //! # Cost
-//! A probe that is off is a load of one word, a test, a branch that is never taken ([`on`]). One that is on reads the clock and stores four words; no lock, no
-//! system call, no other processor's cache line, unless a reader looks at the slot just then.
+//! A probe that is off is a load of one word, a test, a branch that is never taken ([`on`]). One that is on
+//! reads the clock and stores four words; no lock, no system call, no other processor's cache line, unless a
+//! reader looks at the slot just then.
 //!
 //! # Who writes where
-//! A domain has a [`Writer`], which the thread that owns the domain makes current ([`enter`]) and gives back ([`leave`]); at any time at most one thread uses it,
-//! by the same hand-over that guards the domain's heap. What a thread does outside of all domains goes to a writer of its own.
-//! A writer takes a ring at its first event of a session and gives it back when it is dropped.
+//! A domain has a [`Writer`], which the thread that owns the domain makes current ([`enter`]) and gives back
+//! ([`leave`]); at any time at most one thread uses it, by the same hand-over that guards the domain's heap.
+//! What a thread does outside of all domains goes to a writer of its own. A writer takes a ring at its first
+//! event of a session and gives it back when it is dropped.
 //!
 //! # Sessions
-//! A *session* is one event file that is written to, from its start to its end; they are counted. A writer notices by the count that its ring belongs to an earlier
-//! one. What a session's file was mapped at stays mapped, with anonymous memory in place of the file from the beginning of the next session on, because a thread may have
-//! stopped just before its store.
+//! A *session* is one event file that is written to, from its start to its end; they are counted. A writer
+//! notices by the count that its ring belongs to an earlier one. What a session's file was mapped at stays
+//! mapped, with anonymous memory in place of the file from the beginning of the next session on, because a
+//! thread may have stopped just before its store.
 //!
 //! # Rejected
-//! Handing a writer to each function with a probe (the scheduler has none at hand, and thread-local lookups cost a nanosecond); rings of threads alone (what a domain did
-//! would lie in pieces, and a busy domain would push an idle one's history out); one ring for all (contention); text (ten times the bytes, and parsing).
+//! Handing a writer to each function with a probe (the scheduler has none at hand, and thread-local lookups
+//! cost a nanosecond); rings of threads alone (what a domain did would lie in pieces, and a busy domain would
+//! push an idle one's history out); one ring for all (contention); text (ten times the bytes, and parsing).
 
 use crate::clock;
 use crate::event::{self, Bytes, Category, Kind, More, ObjectRef, Probe, Raw, Raw16};
@@ -50,8 +54,8 @@ pub fn is_live() -> bool {
     ENABLED.load(Ordering::Relaxed) != 0
 }
 
-/// Something has happened: `emit(event::MinorEnd { allocated, promoted })`. The arguments are computed whether the category is on or not; if that costs something, ask
-/// [`on`] first.
+/// Something has happened: `emit(event::MinorEnd { allocated, promoted })`. The arguments are computed
+/// whether the category is on or not; if that costs something, ask [`on`] first.
 #[inline(always)]
 pub fn emit<E: Probe>(event: E) {
     if on(E::KIND.category()) {
@@ -113,7 +117,8 @@ thread_local! {
     static OWN: UnsafeCell<Writer> = const { UnsafeCell::new(Writer::new(0)) };
 }
 
-/// The calling thread's events belong to this writer's domain from here on. The writer must live and stay where it is until [`leave`].
+/// The calling thread's events belong to this writer's domain from here on. The writer must live and stay
+/// where it is until [`leave`].
 ///
 /// # Safety
 /// No other thread uses the writer until this one has called [`leave`] or [`enter`] with another.
@@ -257,7 +262,7 @@ impl Drop for Writer {
     }
 }
 
-// -- Sessions ----------------------------------------------------------------------------------------------------------------
+// -- Sessions -----------------------------------------------------------------------------------------------
 
 /// The file of the session that there is, or was last.
 pub(crate) fn mapping() -> Option<ManuallyDrop<Mapping>> {
@@ -298,7 +303,8 @@ pub(crate) unsafe fn begin(base: *mut u8, bytes: usize) -> Result<(), Busy> {
     // SAFETY: the caller's promise.
     let map = ManuallyDrop::new(unsafe { Mapping::from_raw(base, bytes) });
     map.begin();
-    // A reader of the two would need both to fit together; sessions begin one at a time, and writers look at them after `SESSION`.
+    // A reader of the two would need both to fit together; sessions begin one at a time, and writers look at
+    // them after `SESSION`.
     BASE.store(base, Ordering::Release);
     BYTES.store(bytes, Ordering::Release);
     SESSION.fetch_add(1, Ordering::AcqRel);

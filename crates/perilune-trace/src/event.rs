@@ -1,19 +1,24 @@
-//! What can happen: the dictionary of events. One table declares each kind with its number, category, phase and fields; from it come the structure that a probe fills in
-//! ([`crate::emit`]), its encoding, the decoded form that tools match on ([`What`]), and the printed dictionary (`docs/tracing/events.md`).
+//! What can happen: the dictionary of events. One table declares each kind with its number, category, phase
+//! and fields; from it come the structure that a probe fills in ([`crate::emit`]), its encoding, the decoded
+//! form that tools match on ([`What`]), and the printed dictionary (`docs/tracing/events.md`).
 //!
-//! A kind's number never changes its meaning; new kinds get new numbers, a change of fields raises [`crate::layout::VERSION`]. Readers skip numbers that they do not know.
+//! A kind's number never changes its meaning; new kinds get new numbers, a change of fields raises
+//! [`crate::layout::VERSION`]. Readers skip numbers that they do not know.
 //!
 //! # Encoding
-//! Every event has two words `a` and `b` and 16 bits `c`. The table says which field lies where; the types of fields (`event/fields.rs`) say what they hold, and that
-//! what is put into `c` has no more than 16 bits is checked when the table is compiled.
+//! Every event has two words `a` and `b` and 16 bits `c`. The table says which field lies where; the types of
+//! fields (`event/fields.rs`) say what they hold, and that what is put into `c` has no more than 16 bits is
+//! checked when the table is compiled.
 //!
 //! # Spans
-//! A kind whose `phase` is [`Phase::Begin`] is followed, in the same ring, by one of [`Phase::End`], the number after its own, unless the ring has been
-//! overwritten in between. Spans of one domain nest, with one exception: a wait belongs to a fiber, and other fibers run meanwhile.
+//! A kind whose `phase` is [`Phase::Begin`] is followed, in the same ring, by one of [`Phase::End`], the
+//! number after its own, unless the ring has been overwritten in between. Spans of one domain nest, with one
+//! exception: a wait belongs to a fiber, and other fibers run meanwhile.
 //!
 //! # Rejected
-//! Arguments by position (`emit(kind, c, a, b)`): verbs, reasons and units were prose beside the table, and probes that always said 0 looked like any other. One decoded
-//! structure with all fields optional: every reader would have to know again which are there.
+//! Arguments by position (`emit(kind, c, a, b)`): verbs, reasons and units were prose beside the table, and
+//! probes that always said 0 looked like any other. One decoded structure with all fields optional: every
+//! reader would have to know again which are there.
 
 mod fields;
 
@@ -77,8 +82,8 @@ pub const CATEGORIES: [(Category, &str); 16] = [
     (Category::Sched, "sched"),
 ];
 
-/// The mask of what is on by default: all but the samplers, which have rates of their own, and switches between coroutines, of which there may be
-/// tens of millions in a second.
+/// The mask of what is on by default: all but the samplers, which have rates of their own, and switches
+/// between coroutines, of which there may be tens of millions in a second.
 pub const DEFAULT_CATEGORIES: u32 =
     ((1 << 15) - 1) & !(Category::Cpu as u32 | Category::Alloc as u32 | Category::Coroutine as u32);
 
@@ -272,7 +277,8 @@ events! {
     DomainEnd = 17, "domain-end", Life, Instant { a domain: DomainId, b young: Bytes }
     /// A thread owns the domain from now on and runs its code.
     DomainEnter = 18, "domain", Life, Begin { a domain: DomainId, b thread: Tid }
-    /// It gives it up: there is nothing to run, or the code that runs blocks. `fibers` exist then (the code that is in none counts as one while it is under way).
+    /// It gives it up: there is nothing to run, or the code that runs blocks. `fibers` exist then (the code
+    /// that is in none counts as one while it is under way).
     DomainLeave = 19, "domain-leave", Life, End { a domain: DomainId, b fibers: Count, c why: Leaving }
     /// A domain that slept has something to do; written by whoever gave it that.
     DomainReady = 20, "domain-ready", Life, Instant { a domain: DomainId }
@@ -288,8 +294,8 @@ events! {
     FiberPark = 25, "fiber-park", Life, End { a fiber: FiberRef, c why: Parking }
     /// A thread has a name; written by itself.
     ThreadName = 26, "thread-name", Life, Instant { a thread: Tid, b name: Name }
-    /// Processor time that a thread has used since it began, by its own clock; written when it enters or leaves a domain or the collector, if the last was
-    /// a while ago.
+    /// Processor time that a thread has used since it began, by its own clock; written when it enters or
+    /// leaves a domain or the collector, if the last was a while ago.
     CpuTime = 27, "cpu-time", Life, Instant { a used: Ns, b thread: Tid }
 
     // -- Task: 48..
@@ -301,7 +307,8 @@ events! {
     TaskStart = 50, "task-start", Task, Instant { a task: ObjectRef, b fiber: FiberRef }
     /// A task is over.
     TaskEnd = 51, "task-end", Task, Instant { a task: ObjectRef, b fiber: FiberRef, c ending: Ending }
-    /// A parallel loop begins; it ends when its last part has ended. Where: the call path of the wait that follows.
+    /// A parallel loop begins; it ends when its last part has ended. Where: the call path of the wait that
+    /// follows.
     LoopBegin = 52, "loop", Task, Begin { a object: ObjectRef, b iterations: Count }
     /// A parallel loop is over.
     LoopEnd = 53, "loop-end", Task, End { a object: ObjectRef, c ending: Ending }
@@ -309,7 +316,8 @@ events! {
     PartBegin = 54, "part", Task, Begin { a object: ObjectRef, b fiber: FiberRef }
     /// The part is done.
     PartEnd = 55, "part-end", Task, End { a object: ObjectRef, b fiber: FiberRef }
-    /// Follows the two: the first index, and the last one that was given (begin), or the one after the last that was done (end).
+    /// Follows the two: the first index, and the last one that was given (begin), or the one after the last
+    /// that was done (end).
     PartRange = 56, "part-range", Task, More { a first: Index, b last: Index }
     /// Follows the begin of a loop: domains of the pool, and the size of a chunk; 0: it splits lazily.
     LoopShape = 57, "loop-shape", Task, More { a domains: Count, b chunk: Count }
@@ -378,12 +386,14 @@ events! {
     CycleBegin = 131, "cycles", Gc, Begin { }
     /// So many were emptied, so many looked at.
     CycleEnd = 132, "cycles-end", Gc, End { a emptied: Count, b visited: Count }
-    /// Values were copied out of this domain, into something that another one is to get: bytes outside all heaps, objects, and where the program sent them. Numbers and short
-    /// strings alone are no copies.
+    /// Values were copied out of this domain, into something that another one is to get: bytes outside all
+    /// heaps, objects, and where the program sent them. Numbers and short strings alone are no copies.
     CopiedOut = 133, "copied-out", Gc, Instant { a size: Bytes, b stack: Stack, c objects: Few }
-    /// Such values were copied into this domain; where another one has sent them. Within `copy` if it is for a fiber that has not begun.
+    /// Such values were copied into this domain; where another one has sent them. Within `copy` if it is for
+    /// a fiber that has not begun.
     CopiedIn = 134, "copied-in", Gc, Instant { a size: Bytes, b stack: Stack, c objects: Few }
-    /// A captured table with all it leads to was packed, for all that are going to be sent it until it changes (a picture); and where it was sent first.
+    /// A captured table with all it leads to was packed, for all that are going to be sent it until it
+    /// changes (a picture); and where it was sent first.
     PictureMade = 135, "picture-made", Gc, Instant { a size: Bytes, b stack: Stack, c objects: Few }
 
     // -- Heap: 144..
@@ -395,7 +405,8 @@ events! {
     MemoryRefused = 146, "memory-refused", Heap, Instant { a wanted: Bytes, b alive: Bytes }
 
     // -- Contention: 160..
-    /// Operations on a shared object had to wait for other processors so long in all, counted by this domain since the last such event.
+    /// Operations on a shared object had to wait for other processors so long in all, counted by this domain
+    /// since the last such event.
     Contended = 160, "contended", Contention, Instant { a object: ObjectRef, b waited: Ns, c operations: Few }
 
     // -- Block: 176..
@@ -457,9 +468,11 @@ events! {
     CodeGivenUp = 262, "code-given-up", Compile, Instant { a name: Name, b exits: Count }
 
     // -- Io: 272..
-    /// A server begins to answer a request in a fiber, which answers no other one meanwhile. `name`: its method and route, or the function that is called.
+    /// A server begins to answer a request in a fiber, which answers no other one meanwhile. `name`: its
+    /// method and route, or the function that is called.
     RequestBegin = 272, "request", Io, Begin { a fiber: FiberRef, b name: Name, c protocol: Protocol }
-    /// The answer has been written, and the system or the connection's buffer has it. `status`: that of HTTP; of a remote call 0, or 1 if it has failed.
+    /// The answer has been written, and the system or the connection's buffer has it. `status`: that of HTTP;
+    /// of a remote call 0, or 1 if it has failed.
     RequestEnd = 273, "request-end", Io, End { a fiber: FiberRef, c status: Few }
     /// Follows the begin: the connection that it came by, and how long it had lain here since then.
     RequestCame = 274, "request-came", Io, More { a queued: Ns, b object: ObjectRef }
@@ -479,9 +492,11 @@ events! {
     CpuEnd = 4097, "on-cpu-end", Sched, End { a thread: Tid, b by: Process, c why: Off }
     /// Another process runs on the processor (0: nobody).
     CpuOther = 4098, "cpu-other", Sched, Instant { a processor: Processor, b process: Process }
-    /// Since the last such event the thread has run for `ran`, and was ready to run, without running, for `waited`.
+    /// Since the last such event the thread has run for `ran`, and was ready to run, without running, for
+    /// `waited`.
     SchedStat = 4099, "sched-stat", Sched, Instant { a ran: Ns, b waited: Ns }
-    /// Events of this writer that came after the one before this are lost: they were overwritten before they were read.
+    /// Events of this writer that came after the one before this are lost: they were overwritten before they
+    /// were read.
     Lost = 4112, "lost", Sched, Instant { a events: Count }
 }
 

@@ -1,13 +1,17 @@
 //! Event files whose memory is gone: the traced program lives on.
 //!
-//! An event file is sparse and lies in shared memory. A store to a page that was not there yet raises SIGBUS when that memory is full, and so does every access when somebody has
-//! shortened the file. The program has asked for nothing of the kind, so its handler puts a page of the process's own memory in the place of the one that is missing, ends the
-//! session, and lets the instruction be repeated. Events that go there are lost; the tool finds the session ended and a writer refused.
+//! An event file is sparse and lies in shared memory. A store to a page that was not there yet raises SIGBUS
+//! when that memory is full, and so does every access when somebody has shortened the file. The program has
+//! asked for nothing of the kind, so its handler puts a page of the process's own memory in the place of the
+//! one that is missing, ends the session, and lets the instruction be repeated. Events that go there are
+//! lost; the tool finds the session ended and a writer refused.
 //!
-//! Faults elsewhere go to whoever had the signal before, by putting that action back and letting the fault happen again.
+//! Faults elsewhere go to whoever had the signal before, by putting that action back and letting the fault
+//! happen again.
 //!
-//! *Rejected.* Allocating rings when they are taken (`MADV_POPULATE_WRITE`): two megabytes for each domain, however little it writes, and no help against files that are
-//! shortened. Asking before each new page of a ring: the same, and a branch more in each probe.
+//! *Rejected.* Allocating rings when they are taken (`MADV_POPULATE_WRITE`): two megabytes for each domain,
+//! however little it writes, and no help against files that are shortened. Asking before each new page of a
+//! ring: the same, and a branch more in each probe.
 
 use crate::emit;
 use crate::layout::{PAGE, State};
@@ -27,7 +31,8 @@ static GUARDED: [Guarded; PLACES] =
     [const { Guarded { base: AtomicPtr::new(std::ptr::null_mut()), bytes: AtomicUsize::new(0) } }; PLACES];
 
 static INSTALLED: AtomicBool = AtomicBool::new(false);
-/// From now on faults in this mapping do not end the program. Async-signal-safe. Does nothing if the mapping is guarded.
+/// From now on faults in this mapping do not end the program. Async-signal-safe. Does nothing if the mapping
+/// is guarded.
 pub(crate) fn guard(base: *mut u8, bytes: usize) {
     if !INSTALLED.swap(true, Ordering::AcqRel) {
         // SAFETY: one thread comes here, once.

@@ -1,7 +1,9 @@
 //! Lists of fibers: what a program writes when a tool asks which fibers it has, and what the tool reads.
 //!
-//! Each domain writes a file of its own ([`crate::attach::Request::Fibers`]): lines of fields between tabs, the first of which says what the line is. Names of functions and call paths are numbers of
-//! the session's definitions, so a line costs the program a look at a table and not the making of a text. A reader leaves out lines that it does not know.
+//! Each domain writes a file of its own ([`crate::attach::Request::Fibers`]): lines of fields between tabs,
+//! the first of which says what the line is. Names of functions and call paths are numbers of the session's
+//! definitions, so a line costs the program a look at a table and not the making of a text. A reader leaves
+//! out lines that it does not know.
 
 use crate::event::{FiberRef, Field, ObjectKind, Verb};
 use std::fmt::Write;

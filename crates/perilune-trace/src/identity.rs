@@ -1,7 +1,7 @@
 //! Numbers of shared objects, for events.
 //!
-//! An address would come back when the object is gone and another lies there; a number does not. It is drawn when an event first needs it, so that objects
-//! that no event names cost nothing.
+//! An address would come back when the object is gone and another lies there; a number does not. It is drawn
+//! when an event first needs it, so that objects that no event names cost nothing.
 
 use crate::event::{ObjectKind, ObjectRef};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -6,20 +6,24 @@
 //! rings_at        ring 0       RingHeader (one page), then slots: `ring_events` of 32 bytes
 //!                 ring 1       ...
 //! ```
-//! The file is sparse: what nobody has written to takes no memory. All numbers are in the machine's order; a tool on another machine reads
-//! a recording ([`crate::recording`]), not this.
+//! The file is sparse: what nobody has written to takes no memory. All numbers are in the machine's order; a
+//! tool on another machine reads a recording ([`crate::recording`]), not this.
 //!
 //! # A ring
-//! One writer, the thread that owns the domain (or the thread itself, for what threads do outside of domains). Event number `n` (from 0) lies in slot
-//! `n mod ring_events`; the newest overwrite the oldest, the writer never waits. A slot's first word is `n + 1` cut to 32 bits, kind, and `c`; the writer
-//! stores 0 there first, then the other words, then the first word (release). A reader that finds the number it expects before and after it has
-//! copied the slot has an event; otherwise it was overwritten, and counts as lost. `head` is how many have been written.
+//! One writer, the thread that owns the domain (or the thread itself, for what threads do outside of
+//! domains). Event number `n` (from 0) lies in slot `n mod ring_events`; the newest overwrite the oldest, the
+//! writer never waits. A slot's first word is `n + 1` cut to 32 bits, kind, and `c`; the writer stores 0
+//! there first, then the other words, then the first word (release). A reader that finds the number it
+//! expects before and after it has copied the slot has an event; otherwise it was overwritten, and counts as
+//! lost. `head` is how many have been written.
 //!
-//! When a domain has ended its ring goes to the next. The ring's header lists who owned it from which event on, the last [`OWNERS`] of them.
+//! When a domain has ended its ring goes to the next. The ring's header lists who owned it from which event
+//! on, the last [`OWNERS`] of them.
 //!
 //! # Definitions
-//! Records of a [`DefinitionHeader`] and bytes, padded to 8. Whoever appends holds a lock of the process, and moves `definitions_used` (release) when the
-//! record is complete. When the room is used up, the rest is counted in `definitions_lost`: readers show numbers for names.
+//! Records of a [`DefinitionHeader`] and bytes, padded to 8. Whoever appends holds a lock of the process, and
+//! moves `definitions_used` (release) when the record is complete. When the room is used up, the rest is
+//! counted in `definitions_lost`: readers show numbers for names.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -155,7 +159,8 @@ pub struct DefinitionHeader {
     pub pad: u16,
 }
 
-/// What a definition defines. Numbers count from 1 in each kind, in the order of the file; they are not written.
+/// What a definition defines. Numbers count from 1 in each kind, in the order of the file; they are not
+/// written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u16)]
 pub enum DefinitionKind {
@@ -163,9 +168,11 @@ pub enum DefinitionKind {
     String = 1,
     /// A node of call paths: [`StackNode`].
     Stack = 2,
-    /// A label for an object: its [`crate::event::ObjectRef`] (8 bytes), then a string's number (4 bytes). A later one replaces it; it has no number.
+    /// A label for an object: its [`crate::event::ObjectRef`] (8 bytes), then a string's number (4 bytes). A
+    /// later one replaces it; it has no number.
     Label = 3,
-    /// Where an object was made: its [`crate::event::ObjectRef`] (8 bytes), then a stack's number (4 bytes). It has no number.
+    /// Where an object was made: its [`crate::event::ObjectRef`] (8 bytes), then a stack's number (4 bytes).
+    /// It has no number.
     Origin = 4,
 }
 

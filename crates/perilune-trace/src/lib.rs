@@ -1,4 +1,5 @@
-//! What runs inside a program that is looked at: its events and heap snapshots, written where another process can read them. Used by all rooms; knows none of them.
+//! What runs inside a program that is looked at: its events and heap snapshots, written where another process
+//! can read them. Used by all rooms; knows none of them.
 //!
 //! | file | |
 //! |---|---|

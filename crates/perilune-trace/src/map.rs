@@ -1,10 +1,12 @@
 //! A mapped event file: made, opened, checked, and its parts found.
 //!
 //! # What is believed
-//! Sizes and places are read from the header once, checked, and kept in the [`Mapping`]: who changes the header later makes wrong events, but nobody reads or writes beyond
-//! the file. Files belong to the user alone (mode 0600).
+//! Sizes and places are read from the header once, checked, and kept in the [`Mapping`]: who changes the
+//! header later makes wrong events, but nobody reads or writes beyond the file. Files belong to the user
+//! alone (mode 0600).
 //!
-//! Whoever maps a file that another process may shorten, or that has no room left where it lies, risks SIGBUS. A traced program survives that (`fault.rs`); a tool does not.
+//! Whoever maps a file that another process may shorten, or that has no room left where it lies, risks
+//! SIGBUS. A traced program survives that (`fault.rs`); a tool does not.
 
 use crate::clock;
 use crate::layout::*;
@@ -27,7 +29,8 @@ pub struct Mapping {
 /// Of a file that is none.
 const NOTHING: Geometry = Geometry { rings: 0, ring_events: 0, definitions: 0 };
 
-// SAFETY: what is shared through it is atomics, and definitions below `definitions_used`, which nobody changes.
+// SAFETY: what is shared through it is atomics, and definitions below `definitions_used`, which nobody
+// changes.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -43,8 +46,9 @@ fn invalid(text: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text.into())
 }
 
-/// The file is sparse, but a program that wrote where no memory is left would die of SIGBUS: a file that could fill more than most of what is free is made
-/// smaller, the number of rings first. (Containers have 64 MB of shared memory.)
+/// The file is sparse, but a program that wrote where no memory is left would die of SIGBUS: a file that
+/// could fill more than most of what is free is made smaller, the number of rings first. (Containers have 64
+/// MB of shared memory.)
 fn fitting(mut g: Geometry, free: u64) -> Geometry {
     let room = free - free / 5;
     while g.file_bytes() > room {
@@ -149,7 +153,8 @@ impl Mapping {
         &self.parts
     }
 
-    /// What the header says, if its numbers are consistent with each other and the file's length. Uses no memory and no locks, so that a signal handler can call it.
+    /// What the header says, if its numbers are consistent with each other and the file's length. Uses no
+    /// memory and no locks, so that a signal handler can call it.
     fn stated(&self) -> Option<Geometry> {
         // SAFETY: at least a page is mapped. Each field is read once: what is checked is what is used.
         let h = unsafe { self.base.cast::<FileHeader>().read_volatile() };
@@ -238,7 +243,8 @@ impl Mapping {
         h.start_ticks.store(ticks, Ordering::Relaxed);
         h.start_mono_ns.store(ns, Ordering::Relaxed);
         h.start_real_ns.store(clock::realtime_ns(), Ordering::Relaxed);
-        // The rate is known to a per mille from the beginning, for a program that dies before anybody measures it better.
+        // The rate is known to a per mille from the beginning, for a program that dies before anybody
+        // measures it better.
         while clock::monotonic_ns().wrapping_sub(ns) < 50_000 {
             std::hint::spin_loop();
         }
@@ -285,7 +291,8 @@ impl Mapping {
         clock::Scale { first, ratio: 1.0 }
     }
 
-    /// Gives the memory of everything but the header back; what is written later takes memory again. For a session that is over.
+    /// Gives the memory of everything but the header back; what is written later takes memory again. For a
+    /// session that is over.
     pub fn discard(&self) {
         // SAFETY: whole pages of our own mapping; readers and writers find zeros.
         unsafe { sys::discard(self.base.add(PAGE), self.bytes - PAGE) };

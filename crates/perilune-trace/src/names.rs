@@ -1,7 +1,8 @@
 //! Definitions: strings and call paths that events refer to by number.
 //!
-//! Numbers are given once for the life of the process, so that callers may keep them; a session that begins later gets all definitions there are
-//! first ([`bring_up_to_date`]). Interning takes a lock and a look into a table: what happens often keeps the number it got.
+//! Numbers are given once for the life of the process, so that callers may keep them; a session that begins
+//! later gets all definitions there are first ([`bring_up_to_date`]). Interning takes a lock and a look into
+//! a table: what happens often keeps the number it got.
 
 use crate::emit;
 use crate::event::{ObjectKind, ObjectRef};
@@ -25,7 +26,8 @@ struct Names {
     called: HashSet<ObjectRef>,
     /// All definitions, for sessions to come.
     all: Vec<(DefinitionKind, Box<[u8]>)>,
-    /// Where the file is mapped that has `written` of them. (Not its session's number: that changes after the file does.)
+    /// Where the file is mapped that has `written` of them. (Not its session's number: that changes after the
+    /// file does.)
     file: usize,
     written: usize,
 }
@@ -56,7 +58,8 @@ impl Names {
     }
 }
 
-/// Sees to it that the session's file has all definitions. Whoever emits an event does so by itself; for those who write numbers elsewhere.
+/// Sees to it that the session's file has all definitions. Whoever emits an event does so by itself; for
+/// those who write numbers elsewhere.
 pub fn bring_up_to_date() {
     lock().get_or_insert_default().write();
 }
@@ -86,7 +89,8 @@ pub fn text(number: u32) -> Option<String> {
     Some(String::from_utf8_lossy(text).into_owned())
 }
 
-/// As [`string`], for strings that the program makes events of again and again: the thread remembers some thousand of them.
+/// As [`string`], for strings that the program makes events of again and again: the thread remembers some
+/// thousand of them.
 // Not inlined: what calls it may go on in another thread.
 #[inline(never)]
 pub fn string_often(text: &[u8]) -> u32 {
@@ -131,8 +135,8 @@ pub fn stack(node: StackNode) -> u32 {
     n
 }
 
-/// The innermost place of a call path that is in a file: `name:line`. Files called `own` are passed over. This searches; who asks often
-/// keeps the answer.
+/// The innermost place of a call path that is in a file: `name:line`. Files called `own` are passed over.
+/// This searches; who asks often keeps the answer.
 pub fn place(mut stack: u32, own: &[u8]) -> Option<Vec<u8>> {
     let names = lock();
     let names = names.as_ref()?;
@@ -148,8 +152,9 @@ pub fn place(mut stack: u32, own: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The object of this kind that is called so: for what has no number of its own, such as connections and files. Those of one name are one object. The names that have come first are
-/// remembered; what comes when there are very many is an object without a name, so a server that is traced for days keeps a bounded list.
+/// The object of this kind that is called so: for what has no number of its own, such as connections and
+/// files. Those of one name are one object. The names that have come first are remembered; what comes when
+/// there are very many is an object without a name, so a server that is traced for days keeps a bounded list.
 pub fn called(kind: ObjectKind, name: &[u8]) -> ObjectRef {
     let is_full = {
         let mut names = lock();

@@ -1,8 +1,10 @@
 //! Reading rings while somebody writes to them.
 //!
-//! A [`RingReader`] remembers how far it has read each ring. Every [`RingReader::drain`] copies what is new, checks each slot by its number before and after the copy
-//! (`layout.rs`), and counts what was overwritten. Where events are missing it gives a [`Kind::Lost`] to each writer that they may have been of, at the time of the last event before them:
-//! whoever follows the events must know where its knowledge ends. Within a ring events come in order; between rings the order is that of their times.
+//! A [`RingReader`] remembers how far it has read each ring. Every [`RingReader::drain`] copies what is new,
+//! checks each slot by its number before and after the copy (`layout.rs`), and counts what was overwritten.
+//! Where events are missing it gives a [`Kind::Lost`] to each writer that they may have been of, at the time
+//! of the last event before them: whoever follows the events must know where its knowledge ends. Within a
+//! ring events come in order; between rings the order is that of their times.
 
 use crate::clock::Scale;
 use crate::event::Kind;
@@ -80,7 +82,8 @@ impl RingReader {
         &self.map
     }
 
-    /// How ticks become nanoseconds, as far as is known now. While the program is live, the rate is measured anew first.
+    /// How ticks become nanoseconds, as far as is known now. While the program is live, the rate is measured
+    /// anew first.
     pub fn scale(&self) -> Scale {
         let h = self.map.header();
         if h.state.load(Ordering::Acquire) == State::Live as u32
@@ -109,7 +112,8 @@ impl RingReader {
         sum
     }
 
-    /// What is new in the definitions since `from`: raw. Whoever wrote an event had written before what it refers to, so ask after [`RingReader::drain`].
+    /// What is new in the definitions since `from`: raw. Whoever wrote an event had written before what it
+    /// refers to, so ask after [`RingReader::drain`].
     pub fn raw_definitions(&self, from: usize) -> &[u8] {
         self.map.definitions().get(from..).unwrap_or_default()
     }
@@ -178,7 +182,8 @@ impl Gap {
         self.events = self.events.saturating_add(events);
     }
 
-    /// Tells all writers that owned the ring between the gap's beginning and the event of number `to`. How many events were missing.
+    /// Tells all writers that owned the ring between the gap's beginning and the event of number `to`. How
+    /// many events were missing.
     fn close(&mut self, ring: u32, place: &Place, to: u64, f: &mut dyn FnMut(RawEvent)) -> u64 {
         let Gap { from, events } = std::mem::take(self);
         if events == 0 {
@@ -196,7 +201,8 @@ impl Gap {
     }
 }
 
-/// Who owned the ring. Entries that are overwritten while they are read belong to events that are lost by then.
+/// Who owned the ring. Entries that are overwritten while they are read belong to events that are lost by
+/// then.
 fn read_owners(ring: &RingHeader, place: &mut Place) {
     let count = ring.owner_count.load(Ordering::Acquire);
     place.owners.clear();

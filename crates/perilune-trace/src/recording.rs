@@ -5,19 +5,24 @@
 //! chunk       kind u32, number u32, length u64, then so many bytes, padded to 8
 //! chunk       ...
 //! ```
-//! Chunks are appended as things happen, so that a recording whose tool was killed can be read up to there. Kinds: [`Chunk`]; readers hand on kinds that they
-//! do not know (`Trace::chunks`). Events lie as in rings, 32 bytes each: `kind << 16 | c`, ticks, `a`, `b`; definitions as in the event file. All numbers are in the order
-//! of the machine that wrote them: a recording is copied from memory and not taken apart, and machines of the other order that run Perilune are rare. One that
-//! comes from there is refused with a message.
+//! Chunks are appended as things happen, so that a recording whose tool was killed can be read up to there.
+//! Kinds: [`Chunk`]; readers hand on kinds that they do not know (`Trace::chunks`). Events lie as in rings,
+//! 32 bytes each: `kind << 16 | c`, ticks, `a`, `b`; definitions as in the event file. All numbers are in the
+//! order of the machine that wrote them: a recording is copied from memory and not taken apart, and machines
+//! of the other order that run Perilune are rare. One that comes from there is refused with a message.
 //!
-//! Times are ticks; they become nanoseconds when the file is read, by the first and the last pair of clocks in it.
+//! Times are ticks; they become nanoseconds when the file is read, by the first and the last pair of clocks
+//! in it.
 //!
 //! # Damage
-//! A file may end anywhere. What is complete counts, the reader says that the rest is missing. A chunk whose head makes no sense ends the reading: what follows
-//! could be anything. There are no checksums: a wrong event is one wrong event, and every reader copes with those (numbers without names, ends without beginnings).
+//! A file may end anywhere. What is complete counts, the reader says that the rest is missing. A chunk whose
+//! head makes no sense ends the reading: what follows could be anything. There are no checksums: a wrong
+//! event is one wrong event, and every reader copes with those (numbers without names, ends without
+//! beginnings).
 //!
-//! *Rejected.* Compression and numbers of varying length: half the size for twice the time, and it could not keep up with eight domains. A table of contents:
-//! readers need all of it anyway. Common formats (CTF, Perfetto): they are exported to, but cannot hold call paths and identities as the tools want them.
+//! *Rejected.* Compression and numbers of varying length: half the size for twice the time, and it could not
+//! keep up with eight domains. A table of contents: readers need all of it anyway. Common formats (CTF,
+//! Perfetto): they are exported to, but cannot hold call paths and identities as the tools want them.
 
 use crate::clock;
 use crate::emit;
@@ -40,7 +45,8 @@ pub const ORDER: u32 = 0x0102_0304;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Chunk {
-    /// The session: process, [`clock::Clock`] (both u32), ticks, `CLOCK_MONOTONIC` and time of day when it began (u64, ns).
+    /// The session: process, [`clock::Clock`] (both u32), ticks, `CLOCK_MONOTONIC` and time of day when it
+    /// began (u64, ns).
     Session = 1,
     /// What was traced, for people: the command line.
     Title = 2,
@@ -74,7 +80,8 @@ fn words<const N: usize>(words: [u64; N]) -> Vec<u8> {
     words.iter().flat_map(|w| w.to_ne_bytes()).collect()
 }
 
-/// Appends events, as they were drained, to `out` in the form of chunks. 32 bytes an event, and 24 for each run of one writer.
+/// Appends events, as they were drained, to `out` in the form of chunks. 32 bytes an event, and 24 for each
+/// run of one writer.
 pub fn encode(batch: &[RawEvent], out: &mut Vec<u8>) {
     for run in batch.chunk_by(|x, y| (x.ring, x.writer) == (y.ring, y.writer)) {
         let length = 8 + 32 * run.len() as u64;

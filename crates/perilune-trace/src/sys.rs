@@ -1,5 +1,5 @@
-//! What is Linux and x86-64: all that this crate asks of the system and of the processor beyond the language's library. A test (`perilune-test/tests/sys.rs`) finds calls
-//! that stand elsewhere.
+//! What is Linux and x86-64: all that this crate asks of the system and of the processor beyond the
+//! language's library. A test (`perilune-test/tests/sys.rs`) finds calls that stand elsewhere.
 //!
 //! What does not say otherwise is async-signal-safe: sessions begin and end in signal handlers.
 
@@ -17,7 +17,8 @@ pub(crate) type Handler = extern "C" fn(i32, *mut SignalInfo, *mut c_void);
 
 // -- Clocks --------------------------------------------------------------------------------------
 
-/// Whether the processor's time stamp counter runs at one rate in all states and on all cores, and the kernel keeps time by it.
+/// Whether the processor's time stamp counter runs at one rate in all states and on all cores, and the kernel
+/// keeps time by it.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn counter_is_steady() -> bool {
     // Invariant TSC: CPUID 8000_0007h, EDX bit 8.
@@ -219,8 +220,8 @@ pub(crate) unsafe fn unmap(at: *mut u8, bytes: usize) {
 /// The signal by which tools ask.
 pub(crate) const REQUEST: i32 = libc::SIGURG;
 
-/// What handlers hold back: every signal but those of faults. The stack for signals is small, and has no room for several of the frames that processors with wide registers
-/// make.
+/// What handlers hold back: every signal but those of faults. The stack for signals is small, and has no room
+/// for several of the frames that processors with wide registers make.
 pub fn all_but_faults() -> libc::sigset_t {
     // SAFETY: fills a local variable.
     unsafe {

@@ -1,4 +1,5 @@
-//! `docs/tracing/events.md` is the dictionary of events as the table declares it. `PERILUNE_BLESS=1` writes it anew.
+//! `docs/tracing/events.md` is the dictionary of events as the table declares it. `PERILUNE_BLESS=1` writes
+//! it anew.
 
 use perilune_trace::event::{CATEGORIES, DEFAULT_CATEGORIES, KINDS, Phase, Slot};
 use std::fmt::Write;

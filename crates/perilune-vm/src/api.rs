@@ -1,4 +1,5 @@
-//! The interface that native functions are written against: arguments, results, tables by name, userdata, upvalues.
+//! The interface that native functions are written against: arguments, results, tables by name, userdata,
+//! upvalues.
 
 use crate::Vm;
 use crate::frame::{CALL_GAP, CONT_DISCARD, F_CONT, F_NATIVE, frame};
@@ -9,7 +10,7 @@ use crate::value::{Gc, Stores, Tag, Type, Value};
 use std::any::Any;
 
 impl Vm {
-    // -- Arguments ----------------------------------------------------------------------------------------------------------
+    // -- Arguments ------------------------------------------------------------------------------------------
 
     /// Number of values above the base: the arguments, as long as nothing has been pushed.
     #[inline(always)]
@@ -27,7 +28,8 @@ impl Vm {
             unsafe { *self.lua.base.add(i as usize - 1) }
         }
     }
-    /// Whether the call of the running native is a statement of its own, or for another reason wants no results: what it returns is lost at once.
+    /// Whether the call of the running native is a statement of its own, or for another reason wants no
+    /// results: what it returns is lost at once.
     pub fn results_are_discarded(&self) -> bool {
         // SAFETY: the running function has a frame below its base.
         let f = unsafe { *frame(self.lua.base) };
@@ -49,7 +51,8 @@ impl Vm {
         // SAFETY: just checked.
         unsafe { *self.lua.base.add(i as usize - 1) = v };
     }
-    /// The argument as an integer: integers, floats with an integral value, strings that convert to one of them.
+    /// The argument as an integer: integers, floats with an integral value, strings that convert to one of
+    /// them.
     #[inline]
     pub fn check_int(&mut self, i: u32) -> LuaResult<i64> {
         match self.arg(i).as_int() {
@@ -145,7 +148,7 @@ impl Vm {
         }
     }
 
-    // -- Results and the stack -------------------------------------------------------------------------------------------------
+    // -- Results and the stack ------------------------------------------------------------------------------
 
     /// Pushes a value. A native may push 20 values without asking; [`Vm::ensure_stack`] makes room for more.
     #[inline(always)]
@@ -188,7 +191,8 @@ impl Vm {
         // SAFETY: top is on the running stack.
         unsafe { self.reserve(self.lua.top, n + 1).map(|_| ()) }
     }
-    /// As [`Vm::ensure_stack`], but false instead of an error (and no side effect) when the stack cannot grow that much.
+    /// As [`Vm::ensure_stack`], but false instead of an error (and no side effect) when the stack cannot grow
+    /// that much.
     pub fn check_stack(&mut self, n: usize) -> bool {
         // SAFETY: top is on the running stack.
         let used = unsafe { self.lua.top.offset_from((*self.lua.thread).stack) } as usize;
@@ -235,7 +239,7 @@ impl Vm {
         self.set_arg(i, v)
     }
 
-    // -- Tables by name -----------------------------------------------------------------------------------------------------
+    // -- Tables by name -------------------------------------------------------------------------------------
 
     /// `t[name]`, raw.
     pub fn get_field(&mut self, t: Gc<Table>, name: &str) -> LuaResult<Value> {
@@ -267,7 +271,7 @@ impl Vm {
         }
     }
 
-    // -- Upvalues of natives -----------------------------------------------------------------------------------------------
+    // -- Upvalues of natives --------------------------------------------------------------------------------
 
     /// A native function with upvalues.
     pub fn new_native_closure(&mut self, native: &'static Native, upvalues: &[Value]) -> LuaResult<Value> {
@@ -320,7 +324,8 @@ impl Vm {
         }
     }
 
-    /// For a hybrid native that is about to do what must not be done twice, and may call Lua afterwards: from here on it is not run again.
+    /// For a hybrid native that is about to do what must not be done twice, and may call Lua afterwards: from
+    /// here on it is not run again.
     ///
     /// # Errors
     /// It is to be run again, where it may call Lua.
@@ -328,9 +333,10 @@ impl Vm {
         if self.lua.errors.leaf { Err(self.set_signal(crate::native::Signal::RunAgain)) } else { Ok(()) }
     }
 
-    // -- Userdata -----------------------------------------------------------------------------------------------------------
+    // -- Userdata -------------------------------------------------------------------------------------------
 
-    /// A full userdata around a Rust value, which is dropped when the collector finds it dead, by whatever thread owns the domain then.
+    /// A full userdata around a Rust value, which is dropped when the collector finds it dead, by whatever
+    /// thread owns the domain then.
     pub fn new_userdata<T: Any + Send>(&mut self, data: T, user_values: u32) -> LuaResult<Gc<Userdata>> {
         let data: Box<dyn Any + Send> = Box::new(data);
         let size = std::mem::offset_of!(Userdata, user_values) + user_values as usize * size_of::<Value>();
@@ -363,7 +369,8 @@ impl Vm {
     pub fn metatable_named(&mut self, name: &str) -> LuaResult<Option<Gc<Table>>> {
         Ok(self.get_field(self.registry(), name)?.as_table())
     }
-    /// The Rust value behind argument `i`, which must be a userdata with the metatable registered under `type_name`.
+    /// The Rust value behind argument `i`, which must be a userdata with the metatable registered under
+    /// `type_name`.
     pub fn check_userdata<T: 'static>(&mut self, i: u32, type_name: &str) -> LuaResult<&mut T> {
         match self.arg(i).as_userdata().filter(|u| u.is::<T>()) {
             Some(u) if self.metatable_named(type_name)?.is_some_and(|mt| mt.ptr() == u.metatable) => {
@@ -377,7 +384,8 @@ impl Vm {
         if u.data.is_null() {
             return None;
         }
-        // SAFETY: the box lives until a collection finds the userdata dead, and none comes while the `Vm` is borrowed.
+        // SAFETY: the box lives until a collection finds the userdata dead, and none comes while the `Vm` is
+        // borrowed.
         unsafe { (*u.data).downcast_mut::<T>() }
     }
 
@@ -395,11 +403,12 @@ impl Gc<Userdata> {
         !self.data.is_null() && unsafe { (*self.data).is::<T>() }
     }
 
-    /// The Rust value, if it is a `T` and has not been dropped, for as long as the caller likes; see [`Vm::userdata_mut`].
+    /// The Rust value, if it is a `T` and has not been dropped, for as long as the caller likes; see
+    /// [`Vm::userdata_mut`].
     ///
     /// # Safety
-    /// While the reference is in use, the userdata is reachable (an argument or upvalue of the running native is), and nobody gets the value by
-    /// [`Vm::userdata_mut`].
+    /// While the reference is in use, the userdata is reachable (an argument or upvalue of the running native
+    /// is), and nobody gets the value by [`Vm::userdata_mut`].
     #[inline]
     pub unsafe fn data<'a, T: 'static>(self) -> Option<&'a T> {
         if self.data.is_null() {

@@ -1,14 +1,15 @@
 //! `arena(f, ...)`: what `f` allocates and does not let out is freed when it returns.
 //!
-//! The heap does the work (`perilune_heap`, `arena.rs`); this file says when a scope begins and ends. It begins before the call and ends after it,
-//! whether the call returned or failed: then the results lie on the stack, or the error is in [`Vm`], where the collector
-//! finds them. All doors through which something may be let out are known to the collector anyway, because a minor
-//! collection has to know them: stores pass the barrier, stacks and other roots are scanned, what is interned, weak, to
-//! be finalised or owns something outside the heap is in lists (`gc.rs`).
+//! The heap does the work (`perilune_heap`, `arena.rs`); this file says when a scope begins and ends. It
+//! begins before the call and ends after it, whether the call returned or failed: then the results lie on the
+//! stack, or the error is in [`Vm`], where the collector finds them. All doors through which something may be
+//! let out are known to the collector anyway, because a minor collection has to know them: stores pass the
+//! barrier, stacks and other roots are scanned, what is interned, weak, to be finalised or owns something
+//! outside the heap is in lists (`gc.rs`).
 //!
-//! A function that yields leaves its scope without ending it, and may never come back: the scope is spoilt, that is, its objects become
-//! ordinary young ones. The same happens when the fiber parks and another one runs. Coroutines that are resumed inside and
-//! yield to the inside are no trouble: resuming one logs it.
+//! A function that yields leaves its scope without ending it, and may never come back: the scope is spoilt,
+//! that is, its objects become ordinary young ones. The same happens when the fiber parks and another one
+//! runs. Coroutines that are resumed inside and yield to the inside are no trouble: resuming one logs it.
 //!
 //! The native is a reentrant one, so that a yield works, at the price of a native stack inside coroutines.
 
@@ -68,7 +69,8 @@ impl Vm {
             heap.close_scope(client, scope);
         });
         if !self.lua.gc.pending.is_empty() {
-            // SAFETY: offsets into the running stack; finalisers leave it as it was, though perhaps elsewhere.
+            // SAFETY: offsets into the running stack; finalisers leave it as it was, though perhaps
+            // elsewhere.
             unsafe {
                 let top = self.lua.top.offset_from((*self.lua.thread).stack);
                 self.run_finalizers();
@@ -81,8 +83,9 @@ impl Vm {
 /// Bytes of native stack that are overwritten before a scope ends.
 const PAST: usize = 4096;
 
-/// Overwrites the native stack below the caller. The frames of what follows have holes that nobody initialises, which the conservative scan reads: what the scope's own
-/// code has left there would keep a whole tree alive, in every scope in the same way.
+/// Overwrites the native stack below the caller. The frames of what follows have holes that nobody
+/// initialises, which the conservative scan reads: what the scope's own code has left there would keep a
+/// whole tree alive, in every scope in the same way.
 #[inline(never)]
 fn forget_the_past() {
     let mut past = [0u8; PAST];

@@ -1,9 +1,11 @@
-//! Calls, returns and errors outside the handlers' fast paths: everything that pushes or pops a frame record in Rust.
+//! Calls, returns and errors outside the handlers' fast paths: everything that pushes or pops a frame record
+//! in Rust.
 //!
-//! [`Vm::start_call`] begins a call whose function and arguments are on the stack and leaves the state ready to reload: either a new Lua
-//! frame on top, or (a native) the results already delivered. [`Vm::finish_return`] is the other half: it takes the results
-//! of the frame at hand to wherever its record says. Both work without recursion: a chain of `pcall`s, of tail calls or of coroutine switches
-//! costs no native stack.
+//! [`Vm::start_call`] begins a call whose function and arguments are on the stack and leaves the state ready
+//! to reload: either a new Lua frame on top, or (a native) the results already delivered.
+//! [`Vm::finish_return`] is the other half: it takes the results of the frame at hand to wherever its record
+//! says. Both work without recursion: a chain of `pcall`s, of tail calls or of coroutine switches costs no
+//! native stack.
 //!
 //! How value stacks get room is in `call/stack.rs`, calls that native code makes are in `call/native.rs`.
 
@@ -22,11 +24,12 @@ use crate::value::{Gc, Tag, Type, Value};
 
 /// Slots a native function may use beyond its arguments without asking (`LUA_MINSTACK`).
 pub(crate) const NATIVE_STACK: usize = 20;
-/// Nested native calls and calls of `pcall` (`LUAI_MAXCCALLS`). The latter need no native stack, but an error that passes through that many hands
-/// has got a long message.
+/// Nested native calls and calls of `pcall` (`LUAI_MAXCCALLS`). The latter need no native stack, but an error
+/// that passes through that many hands has got a long message.
 pub(crate) const MAX_C_CALLS: u32 = 200;
-/// Nested calls beyond that for message handlers after a "C stack overflow". So a depth of more than [`MAX_C_CALLS`] means that one runs
-/// ([`Vm::call_message_handler`]), and the error comes at exactly that depth, as in PUC Lua.
+/// Nested calls beyond that for message handlers after a "C stack overflow". So a depth of more than
+/// [`MAX_C_CALLS`] means that one runs ([`Vm::call_message_handler`]), and the error comes at exactly that
+/// depth, as in PUC Lua.
 pub(crate) const HANDLER_C_CALLS: u32 = 20;
 
 /// Moves `n` results to `dest` and adjusts them to `wanted` (-1: all, and sets the top).
@@ -58,7 +61,8 @@ pub(crate) unsafe fn deliver_results(
 }
 
 impl Vm {
-    /// Pushes the frame record of the Lua function at `func`, whose arguments end at `top`. `parent` is the caller's base; `None`: first frame of the stack.
+    /// Pushes the frame record of the Lua function at `func`, whose arguments end at `top`. `parent` is the
+    /// caller's base; `None`: first frame of the stack.
     #[inline]
     pub(crate) unsafe fn enter_lua(
         &mut self,
@@ -102,7 +106,8 @@ impl Vm {
         }
     }
 
-    /// Begins the call of the value at `func` (arguments from `func + 3` to the top), made by the frame at `base`.
+    /// Begins the call of the value at `func` (arguments from `func + 3` to the top), made by the frame at
+    /// `base`.
     pub(crate) unsafe fn start_call(
         &mut self,
         mut func: *mut Value,
@@ -111,7 +116,8 @@ impl Vm {
         mut cont: u8,
         mut aux: u16,
     ) -> Flow {
-        // SAFETY: function and arguments are on the running stack; every path re-derives pointers after what may move it.
+        // SAFETY: function and arguments are on the running stack; every path re-derives pointers after what
+        // may move it.
         unsafe {
             let mut parent_is_bottom = cont == CONT_COROUTINE;
             if cont != CONT_NONE {
@@ -214,7 +220,8 @@ impl Vm {
         unsafe { self.finish_native(n) }
     }
 
-    /// Runs a native function in its frame, the running one. If something is on its way that the native ought to have passed on, it has.
+    /// Runs a native function in its frame, the running one. If something is on its way that the native ought
+    /// to have passed on, it has.
     pub(crate) fn call_native(&mut self, native: &'static Native) -> LuaResult<u32> {
         let result = native.run(self);
         if self.lua.errors.signal != Signal::None && result.is_ok() {
@@ -235,7 +242,8 @@ impl Vm {
         signal.thrown()
     }
 
-    /// Runs the native function whose frame is at `base`, in a coroutine without a native stack: as a leaf, and on a native stack if it wants to call Lua.
+    /// Runs the native function whose frame is at `base`, in a coroutine without a native stack: as a leaf,
+    /// and on a native stack if it wants to call Lua.
     pub(crate) unsafe fn as_leaf_first(&mut self, native: &'static Native, nargs: usize) -> Flow {
         // SAFETY: as `run_native`; a native that was stopped has left its arguments in place.
         unsafe {
@@ -257,7 +265,8 @@ impl Vm {
     /// Delivers the `n` topmost values as the results of the running native.
     #[inline(never)]
     pub(crate) unsafe fn finish_native(&mut self, n: usize) -> Flow {
-        // Before it returns: if it has made more than there is memory for, that is its own error, which a `pcall` of it catches.
+        // Before it returns: if it has made more than there is memory for, that is its own error, which a
+        // `pcall` of it catches.
         if self.heap.gc_due() {
             self.safepoint_open()?;
         }
@@ -265,8 +274,8 @@ impl Vm {
         unsafe { self.finish_return(self.lua.base, self.lua.top.sub(n), n) }
     }
 
-    /// Puts the `__call` metamethod of the value at `func` before it, and so on until there is a function; in place of a function in an island, this
-    /// domain's own.
+    /// Puts the `__call` metamethod of the value at `func` before it, and so on until there is a function; in
+    /// place of a function in an island, this domain's own.
     #[cold]
     pub(crate) unsafe fn resolve_call(&mut self, func: *mut Value) -> LuaResult<*mut Value> {
         // SAFETY: arguments from func + 3 to top are on the running stack.
@@ -374,7 +383,8 @@ impl Vm {
         }
     }
 
-    /// The return event of the frame at `base`, which is no longer one that catches errors; base and results as they are afterwards.
+    /// The return event of the frame at `base`, which is no longer one that catches errors; base and results
+    /// as they are afterwards.
     #[cold]
     unsafe fn hook_finished(
         &mut self,
@@ -418,8 +428,8 @@ impl Vm {
         }
     }
 
-    /// An error is on its way from the frame at `base`: finds the `pcall` that catches it among the frames of this run of the interpreter.
-    /// `Ok(None)`: it left the entry frame, and is what `errors` says.
+    /// An error is on its way from the frame at `base`: finds the `pcall` that catches it among the frames of
+    /// this run of the interpreter. `Ok(None)`: it left the entry frame, and is what `errors` says.
     pub(crate) unsafe fn unwind(&mut self, mut thrown: Thrown) -> Result<Option<Step>, Thrown> {
         // SAFETY: frames below base are intact: nothing pops them on the way of an error.
         unsafe {
@@ -452,7 +462,8 @@ impl Vm {
                         self.clear_up_to(reached);
                     }
                     let step = self.finish_return(base, base, 2)?;
-                    // Loops that do nothing but fail need a safepoint too. It does not fail: that error would leave the `pcall` that has just caught one.
+                    // Loops that do nothing but fail need a safepoint too. It does not fail: that error would
+                    // leave the `pcall` that has just caught one.
                     if step == Step::Continue && self.heap.gc_due() {
                         self.safepoint_after_error();
                     }
@@ -479,7 +490,8 @@ impl Vm {
         }
     }
 
-    /// Calls the message handler of the nearest `xpcall`, once per error, while the frames that failed are still there.
+    /// Calls the message handler of the nearest `xpcall`, once per error, while the frames that failed are
+    /// still there.
     unsafe fn run_message_handler(&mut self) {
         if self.lua.errors.handled || self.lua.errors.signal != Signal::None {
             return;
@@ -515,7 +527,8 @@ impl Vm {
         }
     }
 
-    /// An error in the handler goes to the handler too (the nested run of the interpreter calls it), until the nesting is too deep.
+    /// An error in the handler goes to the handler too (the nested run of the interpreter calls it), until
+    /// the nesting is too deep.
     fn call_message_handler(&mut self, handler: Value) {
         let calls = self.lua.c_calls;
         if calls >= MAX_C_CALLS + HANDLER_C_CALLS {
@@ -586,8 +599,8 @@ impl Vm {
         thrown
     }
 
-    /// Stores a new Lua function of prototype number `n` of the running frame's function in register `a`; false if memory is short: then the
-    /// error is raised already.
+    /// Stores a new Lua function of prototype number `n` of the running frame's function in register `a`;
+    /// false if memory is short: then the error is raised already.
     #[inline(never)]
     pub(crate) unsafe fn make_closure(&mut self, base: *mut Value, a: usize, n: usize) -> bool {
         // SAFETY: verified code: the prototype and the upvalues exist.

@@ -1,7 +1,8 @@
-//! What the heap's verifier asks of values: each is the one representation of what it stands for (`value.rs`), and none that an object holds
-//! is a word of the machine's own.
+//! What the heap's verifier asks of values: each is the one representation of what it stands for
+//! (`value.rs`), and none that an object holds is a word of the machine's own.
 //!
-//! Collections take this for granted and look at tags alone; a nil with another payload is harmless to them and wrong as a key.
+//! Collections take this for granted and look at tags alone; a nil with another payload is harmless to them
+//! and wrong as a key.
 
 use crate::State;
 use crate::object::{LuaClosure, NativeClosure, ProtoInst, Table, Thread, Upval, Userdata};

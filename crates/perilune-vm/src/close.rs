@@ -1,9 +1,11 @@
 //! Upvalues and to-be-closed variables: what happens when a stack slot goes out of scope.
 //!
-//! Open upvalues of a thread form a list, topmost slot first, linked through the payload of `closed`. To-be-closed variables form a list too: the
-//! thread knows the topmost one, and each marked slot keeps, in the padding behind its tag, the distance to the one below. The slot of a
-//! to-be-closed variable is never assigned while it is marked (the compiler sees to it), so the padding survives. A binary chunk may break that, or mark
-//! the same slot again: then variables are forgotten or closed with another value, but the list stays one of ever lower slots of this stack.
+//! Open upvalues of a thread form a list, topmost slot first, linked through the payload of `closed`.
+//! To-be-closed variables form a list too: the thread knows the topmost one, and each marked slot keeps, in
+//! the padding behind its tag, the distance to the one below. The slot of a to-be-closed variable is never
+//! assigned while it is marked (the compiler sees to it), so the padding survives. A binary chunk may break
+//! that, or mark the same slot again: then variables are forgotten or closed with another value, but the list
+//! stays one of ever lower slots of this stack.
 
 use crate::Vm;
 use crate::error::ErrorState;
@@ -42,8 +44,9 @@ impl Vm {
         }
     }
 
-    /// To be called with every store of a reference through `uv`. An open one's variable is a slot of a stack, for which the coroutine accounts:
-    /// one that runs, or waits for one that does, is traced in every collection and logged when it stops (`switch_to`), any other is logged here.
+    /// To be called with every store of a reference through `uv`. An open one's variable is a slot of a
+    /// stack, for which the coroutine accounts: one that runs, or waits for one that does, is traced in every
+    /// collection and logged when it stops (`switch_to`), any other is logged here.
     pub(crate) unsafe fn barrier_upvalue(&mut self, uv: *mut Upval) {
         // SAFETY: a live upvalue; it keeps its coroutine alive.
         unsafe {
@@ -76,7 +79,8 @@ impl Vm {
         }
     }
 
-    /// Marks the variable at `slot` to be closed. False and nil need no closing; anything else must have a `__close`.
+    /// Marks the variable at `slot` to be closed. False and nil need no closing; anything else must have a
+    /// `__close`.
     pub(crate) unsafe fn mark_tbc(&mut self, slot: *mut Value) -> LuaResult<()> {
         // SAFETY: a register of the running frame.
         unsafe {
@@ -115,7 +119,8 @@ impl Vm {
         }
     }
 
-    /// Leaves the block whose variables start at register `a`: closes upvalues and variables, without an error.
+    /// Leaves the block whose variables start at register `a`: closes upvalues and variables, without an
+    /// error.
     pub(crate) unsafe fn close_level(&mut self, a: usize) -> LuaResult<()> {
         // SAFETY: the running frame; the stack may move in every call, so the level is recomputed.
         unsafe {
@@ -177,16 +182,18 @@ impl Vm {
         }
     }
 
-    /// An error or a cancellation passes `level`: closes what is above it, with the error as argument; an error in a closing method replaces it. `base`
-    /// is already the frame that stays.
+    /// An error or a cancellation passes `level`: closes what is above it, with the error as argument; an
+    /// error in a closing method replaces it. `base` is already the frame that stays.
     ///
     /// # Errors
-    /// What is on its way from now on, if that is no longer what it was: a closing method was cancelled, or discarded.
+    /// What is on its way from now on, if that is no longer what it was: a closing method was cancelled, or
+    /// discarded.
     pub(crate) unsafe fn close_after_error(&mut self, level: *mut Value) -> LuaResult<()> {
         // SAFETY: offsets survive moves of the stack.
         unsafe {
             if self.lua.errors.is_discarding() {
-                // Only native frames are made to return; the variables are closed by `close_coroutine`, or never.
+                // Only native frames are made to return; the variables are closed by `close_coroutine`, or
+                // never.
                 return Ok(());
             }
             // The methods run as if nothing was on its way.
@@ -202,10 +209,11 @@ impl Vm {
         }
     }
 
-    /// Closes all variables of the main coroutine, as the end of the state does; errors in their methods go to the next method, and nowhere in the end.
-    /// Nothing of the program may run afterwards.
+    /// Closes all variables of the main coroutine, as the end of the state does; errors in their methods go
+    /// to the next method, and nowhere in the end. Nothing of the program may run afterwards.
     pub fn close_main_variables(&mut self) {
-        // SAFETY: the frames that are still there are given up; the lowest record becomes that of a native that stays.
+        // SAFETY: the frames that are still there are given up; the lowest record becomes that of a native
+        // that stays.
         unsafe {
             if self.lua.thread != self.lua.roots.main_thread {
                 self.switch_to(self.lua.roots.main_thread);
@@ -223,11 +231,13 @@ impl Vm {
         }
     }
 
-    /// Closes what is at `level` and above, with `error` as the methods' argument if there is one; the error in the end: that of the last method that
-    /// failed, or `error`. `passing`: what is on its way in place of an error. Nobody gets the error of a method that fails while a cancellation is: the host is told.
+    /// Closes what is at `level` and above, with `error` as the methods' argument if there is one; the error
+    /// in the end: that of the last method that failed, or `error`. `passing`: what is on its way in place of
+    /// an error. Nobody gets the error of a method that fails while a cancellation is: the host is told.
     ///
     /// # Errors
-    /// A cancellation that hit a method: the other methods have run undisturbed. That the coroutine is being discarded: nothing more has run.
+    /// A cancellation that hit a method: the other methods have run undisturbed. That the coroutine is being
+    /// discarded: nothing more has run.
     pub(crate) unsafe fn close_with(
         &mut self,
         level: *mut Value,

@@ -1,12 +1,14 @@
 //! Coroutines: switching value stacks.
 //!
-//! `coroutine.resume`, `yield` and the function of `coroutine.wrap` are not called as natives: the interpreter itself pushes their frame and
-//! then goes on with another coroutine's stack, in the same `execute`, on the same native stack. A coroutine whose frames are all
-//! Lua (and `pcall`) costs its value stack and nothing else. Only when a native function that may call Lua runs inside a coroutine
-//! does the coroutine get a native stack, for as long as that call lasts (`native_stack.rs`); so any code may yield.
+//! `coroutine.resume`, `yield` and the function of `coroutine.wrap` are not called as natives: the
+//! interpreter itself pushes their frame and then goes on with another coroutine's stack, in the same
+//! `execute`, on the same native stack. A coroutine whose frames are all Lua (and `pcall`) costs its value
+//! stack and nothing else. Only when a native function that may call Lua runs inside a coroutine does the
+//! coroutine get a native stack, for as long as that call lasts (`native_stack.rs`); so any code may yield.
 //!
-//! While a coroutine is suspended its top frame is that of `yield` (or its body's function has not started); while it waits for
-//! another its top frame is that of `resume`. Values go from one frame to the other by `finish_return`.
+//! While a coroutine is suspended its top frame is that of `yield` (or its body's function has not started);
+//! while it waits for another its top frame is that of `resume`. Values go from one frame to the other by
+//! `finish_return`.
 
 use crate::Vm;
 use crate::call::NATIVE_STACK;
@@ -93,7 +95,8 @@ impl Vm {
         }
     }
 
-    /// Calls the body of the running coroutine, which has not started: its function is below its arguments, and becomes the first frame.
+    /// Calls the body of the running coroutine, which has not started: its function is below its arguments,
+    /// and becomes the first frame.
     pub(crate) unsafe fn start_body(&mut self) -> Flow {
         // SAFETY: as described.
         unsafe {
@@ -169,7 +172,8 @@ impl Vm {
         }
     }
 
-    /// Ends the run of the current coroutine: its resumer goes on, with `n` values from `first` as results of `resume`.
+    /// Ends the run of the current coroutine: its resumer goes on, with `n` values from `first` as results of
+    /// `resume`.
     unsafe fn hand_back(&mut self, first: *mut Value, n: usize, ok: bool) -> Flow {
         // SAFETY: the resumer's top frame is that of `resume` or of a wrap function.
         unsafe {
@@ -219,7 +223,8 @@ impl Vm {
 
     /// An error left the body of the running coroutine.
     pub(crate) unsafe fn coroutine_failed(&mut self) -> Flow {
-        // SAFETY: as `coroutine_finished`; the frames that failed stay, for `debug.traceback` and `coroutine.close`.
+        // SAFETY: as `coroutine_finished`; the frames that failed stay, for `debug.traceback` and
+        // `coroutine.close`.
         unsafe {
             let th = self.lua.thread;
             let resumer = (*th).resumer;
@@ -247,7 +252,8 @@ impl Vm {
             self.lua.c_calls = (*th).calls_below;
             self.switch_to(resumer);
             (*resumer).status = Status::Running;
-            // A wrap function closes the coroutine and passes the error on, with its own position before a message.
+            // A wrap function closes the coroutine and passes the error on, with its own position before a
+            // message.
             let closed = self.close_coroutine(Gc::from_ptr(th), Some(error), failed.signal)?;
             let error = closed.err().unwrap_or(Value::NIL);
             if cancelled {
@@ -275,11 +281,12 @@ impl Vm {
         }
     }
 
-    /// Closes a suspended or dead coroutine: its to-be-closed variables are closed, with `error` if that is not nil. The error value
-    /// comes back if there was one. `passing`: as for [`Vm::close_with`].
+    /// Closes a suspended or dead coroutine: its to-be-closed variables are closed, with `error` if that is
+    /// not nil. The error value comes back if there was one. `passing`: as for [`Vm::close_with`].
     ///
     /// # Errors
-    /// A cancellation of the running fiber that hit one of the methods; or the running code is being discarded.
+    /// A cancellation of the running fiber that hit one of the methods; or the running code is being
+    /// discarded.
     pub(crate) fn close_coroutine(
         &mut self,
         co: Gc<Thread>,
@@ -385,7 +392,8 @@ fn running(vm: &mut Vm) -> LuaResult<u32> {
     Ok(2)
 }
 
-/// Answers as PUC Lua would: false in a callback of `sort`, `gsub` and the like, although a yield works there.
+/// Answers as PUC Lua would: false in a callback of `sort`, `gsub` and the like, although a yield works
+/// there.
 fn is_yieldable(vm: &mut Vm) -> LuaResult<u32> {
     let co = if vm.arg_is_none(1) { vm.thread() } else { check_coroutine(vm)? };
     let yes = if co.ptr() == vm.lua.thread {

@@ -1,7 +1,9 @@
-//! Edges of the object graph, and roots: their labels, and who is told of them. Who tells is `graph.rs`, for tables `table/trace.rs`.
+//! Edges of the object graph, and roots: their labels, and who is told of them. Who tells is `graph.rs`, for
+//! tables `table/trace.rs`.
 //!
-//! A label is made of what is at hand where the reference is read. A visitor that has no use for it does not pay for it: visitors are type parameters, the visits are
-//! inlined into them, and making a label has no side effects.
+//! A label is made of what is at hand where the reference is read. A visitor that has no use for it does not
+//! pay for it: visitors are type parameters, the visits are inlined into them, and making a label has no side
+//! effects.
 
 use crate::object::{Node, Thread};
 use crate::value::{Gc, Value};
@@ -65,7 +67,8 @@ pub(crate) trait EdgeVisitor {
     /// It refers to `to` weakly.
     #[inline(always)]
     fn weak(&mut self, _edge: Edge, _to: Obj) {}
-    /// An entry of a table with weak keys: the key is weak, and holds the value for as long as the table is alive.
+    /// An entry of a table with weak keys: the key is weak, and holds the value for as long as the table is
+    /// alive.
     #[inline(always)]
     fn ephemeron(&mut self, _entry: *const Node) {}
     /// Words from one address to the other, a suspended native stack of a coroutine, may refer to objects.

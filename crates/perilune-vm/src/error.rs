@@ -16,17 +16,19 @@ use std::borrow::Cow;
 /// The name of chunks that are part of the runtime's own library.
 pub const OWN_SOURCE: &[u8] = b"=perilune";
 
-/// What a `Vm` knows of what is on its way through `Err`s, and of what has to become one. Code that runs in between, and is to know nothing of
-/// that (closing methods, finalisers, another fiber, another owner of the domain), runs between [`ErrorState::set_aside`] and putting back what that gave:
-/// the state moves as a unit.
+/// What a `Vm` knows of what is on its way through `Err`s, and of what has to become one. Code that runs in
+/// between, and is to know nothing of that (closing methods, finalisers, another fiber, another owner of the
+/// domain), runs between [`ErrorState::set_aside`] and putting back what that gave: the state moves as a
+/// unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ErrorState {
     /// The value of the error; nil if there is none. A root.
     pub value: Value,
     /// The message handler of the nearest `xpcall` has seen it, or must not.
     pub handled: bool,
-    /// What is on its way instead of an error. Whatever natives make of the `Err`s that they get: while this is set, none of them
-    /// ends otherwise ([`Vm::call_native`]), calls Lua ([`Vm::call_at`]) or raises anything else ([`Vm::throw`]).
+    /// What is on its way instead of an error. Whatever natives make of the `Err`s that they get: while this
+    /// is set, none of them ends otherwise ([`Vm::call_native`]), calls Lua ([`Vm::call_at`]) or raises
+    /// anything else ([`Vm::throw`]).
     pub signal: Signal,
     /// A hybrid native runs as a leaf: its calls into Lua end in [`Signal::RunAgain`].
     pub leaf: bool,
@@ -61,7 +63,8 @@ impl ErrorState {
 }
 
 impl Vm {
-    /// Raises `value` as an error: keeps it and returns what to return. While something that is no error is on its way, that goes on instead.
+    /// Raises `value` as an error: keeps it and returns what to return. While something that is no error is
+    /// on its way, that goes on instead.
     pub fn throw(&mut self, value: Value) -> Thrown {
         if self.lua.errors.signal == Signal::None {
             self.lua.errors.value = value;
@@ -121,15 +124,16 @@ impl Vm {
         }
     }
 
-    /// Raises `msg`, an error of an operation: with the position if Lua code is what runs, without if a native does (`luaG_runerror`).
+    /// Raises `msg`, an error of an operation: with the position if Lua code is what runs, without if a
+    /// native does (`luaG_runerror`).
     pub(crate) fn run_error(&mut self, msg: impl AsRef<[u8]>) -> Thrown {
         // SAFETY: base is a frame of the running stack.
         let native = unsafe { (*frame(self.lua.base)).flags & F_NATIVE != 0 };
         if native { self.error_plain(msg) } else { self.error(msg) }
     }
 
-    /// Raises `msg` with the position of the running Lua code before it: of the running function if it is a Lua function, else of its
-    /// caller (`luaG_runerror`, `luaL_error`).
+    /// Raises `msg` with the position of the running Lua code before it: of the running function if it is a
+    /// Lua function, else of its caller (`luaG_runerror`, `luaL_error`).
     pub fn error(&mut self, msg: impl AsRef<[u8]>) -> Thrown {
         // SAFETY: base is a frame of the running stack.
         let native = unsafe { (*frame(self.lua.base)).flags & F_NATIVE != 0 };
@@ -143,9 +147,10 @@ impl Vm {
         }
     }
 
-    /// `text` with "chunk:line: " before it, of the function at `level` (0: the running one); `None` if that is no Lua function or its lines are not
-    /// known (`luaL_where`), or for a caller that is the runtime's own library, which programs do not know. What an operation of that library is at fault for
-    /// is where the program has called it.
+    /// `text` with "chunk:line: " before it, of the function at `level` (0: the running one); `None` if that
+    /// is no Lua function or its lines are not known (`luaL_where`), or for a caller that is the runtime's
+    /// own library, which programs do not know. What an operation of that library is at fault for is where
+    /// the program has called it.
     pub fn at_position(&self, level: u32, text: &[u8]) -> Option<Vec<u8>> {
         // SAFETY: walks the frames of the running stack.
         let (proto, line) = unsafe {
@@ -217,8 +222,9 @@ impl Vm {
         }
     }
 
-    /// The name that messages about an operation give the type of `v`: `__name` of its metatable if that is a string and `v` is one of
-    /// those that have metatables of their own, else the type's (`luaT_objtypename`).
+    /// The name that messages about an operation give the type of `v`: `__name` of its metatable if that is a
+    /// string and `v` is one of those that have metatables of their own, else the type's
+    /// (`luaT_objtypename`).
     pub(crate) fn typename_for_message(&mut self, v: Value) -> Cow<'static, str> {
         if matches!(v.tag(), Tag::TABLE | Tag::USERDATA | Tag::SHARED)
             && let Some(s) = self.metamethod(v, Event::Name).as_string()
@@ -362,7 +368,7 @@ impl Vm {
         self.run_error(format!("attempt to call a {kind} value{name}"))
     }
 
-    // -- Arguments --------------------------------------------------------------------------------------------------------------
+    // -- Arguments ------------------------------------------------------------------------------------------
 
     /// "bad argument #i to 'name' (msg)" (`luaL_argerror`).
     #[cold]
@@ -394,7 +400,8 @@ impl Vm {
         self.error(format!("bad argument #{i} to '{name}' ({msg})"))
     }
 
-    /// "string.format" for a function found in `package.loaded`, itself or as a field of a module; a global's name stands alone.
+    /// "string.format" for a function found in `package.loaded`, itself or as a field of a module; a global's
+    /// name stands alone.
     pub(crate) fn global_function_name(&mut self, func: Value) -> Option<Vec<u8>> {
         let loaded = self.get_field(self.registry(), "_LOADED").ok()?.as_table()?;
         let mut key = Value::NIL;

@@ -1,8 +1,9 @@
 //! What a domain reports of itself: who owns it, which fiber runs.
 //!
-//! The code of a domain runs between `FiberRun` and `FiberPark`, and these lie between `DomainEnter` and `DomainLeave`, always: a fiber that detaches
-//! (`host.rs`) is parked in the eyes of a reader, and runs again when it has attached. The code that is in no fiber counts as one, the *root*.
-//! The probes themselves are `perilune-trace`'s; what natives wait for and which tasks there are is reported by `perilune-domain`.
+//! The code of a domain runs between `FiberRun` and `FiberPark`, and these lie between `DomainEnter` and
+//! `DomainLeave`, always: a fiber that detaches (`host.rs`) is parked in the eyes of a reader, and runs again
+//! when it has attached. The code that is in no fiber counts as one, the *root*. The probes themselves are
+//! `perilune-trace`'s; what natives wait for and which tasks there are is reported by `perilune-domain`.
 
 use crate::Vm;
 use crate::frame::{CALL_GAP, F_NATIVE, frame};
@@ -20,11 +21,13 @@ pub(crate) struct Events {
     name: String,
     /// Somebody has owned it.
     entered: bool,
-    /// The session that knows of it. A writer that has written something is not enough: a probe may have been first.
+    /// The session that knows of it. A writer that has written something is not enough: a probe may have been
+    /// first.
     known_to: u32,
     /// The last request of a tool that this domain has dealt with, and the session that it was made in.
     request: (u32, u32),
-    /// Numbers of the names of prototypes, with what they are made of: another prototype may come to lie at the address of one.
+    /// Numbers of the names of prototypes, with what they are made of: another prototype may come to lie at
+    /// the address of one.
     functions: FunctionNames,
 }
 
@@ -76,8 +79,9 @@ impl Vm {
         self.lua.seen.events.name = name;
     }
 
-    /// Says what there is, to a session that began after it did: the domain and its name, who owns it and what runs, and, by the host, what waits.
-    /// To be called by the owner; it writes nothing twice in a session.
+    /// Says what there is, to a session that began after it did: the domain and its name, who owns it and
+    /// what runs, and, by the host, what waits. To be called by the owner; it writes nothing twice in a
+    /// session.
     pub fn report_presence(&mut self) {
         if !perilune_trace::is_live() || self.is_known() {
             return;
@@ -117,7 +121,8 @@ impl Vm {
         FiberRef::new(self.lua.seen.events.domain, (tag >> 32) as u32, tag as u32)
     }
 
-    /// The number of a function's name for events: where it is defined, `main.lua:12`; that of a native is its name.
+    /// The number of a function's name for events: where it is defined, `main.lua:12`; that of a native is
+    /// its name.
     pub fn function_number(&mut self, f: Value) -> u32 {
         let Some(proto) = f.lua_proto() else {
             return match f.as_native() {
@@ -184,7 +189,8 @@ impl Vm {
         result
     }
 
-    /// The calling thread made this state and runs it from now on without entering (`Vm::enter_thread`): the main program.
+    /// The calling thread made this state and runs it from now on without entering (`Vm::enter_thread`): the
+    /// main program.
     pub fn enter_main(&mut self) {
         self.report_enter();
         self.report_run();
@@ -200,7 +206,8 @@ impl Vm {
 
     /// The calling thread owns the domain.
     pub(crate) fn report_enter(&mut self) {
-        // SAFETY: the owner's events; it calls `report_leave` before another thread can own the domain, and the box outlives that.
+        // SAFETY: the owner's events; it calls `report_leave` before another thread can own the domain, and
+        // the box outlives that.
         unsafe { perilune_trace::emit::enter(&raw mut *self.lua.seen.events.writer) };
         self.sampler_enter();
         if perilune_trace::is_live() {
@@ -231,8 +238,8 @@ impl Vm {
         emit(event::DomainEnter { domain: DomainId(self.lua.seen.events.domain), thread });
     }
 
-    /// Fibers that exist, the code that is in none among them if it is in the middle of something. With this a reader who has missed events knows again whether the
-    /// domain waits or is idle.
+    /// Fibers that exist, the code that is in none among them if it is in the middle of something. With this
+    /// a reader who has missed events knows again whether the domain waits or is idle.
     fn fibers_under_way(&self, detached: bool) -> usize {
         let is_root =
             self.current_fiber().is_none() && self.lua.roots.base_thread == self.lua.roots.main_thread;

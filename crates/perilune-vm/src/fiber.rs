@@ -1,43 +1,53 @@
 //! Fibers: coroutines that the host runs, and that wait without holding a thread.
 //!
-//! A *fiber* is a coroutine that Rust code (a *pump*) runs with [`Vm::run_fiber`], together with the chain of coroutines that it has resumed itself. Its
-//! *root* is the first coroutine of the chain. Whoever is not in a fiber is in the *root chain*: the code that the host called on its own thread.
+//! A *fiber* is a coroutine that Rust code (a *pump*) runs with [`Vm::run_fiber`], together with the chain of
+//! coroutines that it has resumed itself. Its *root* is the first coroutine of the chain. Whoever is not in a
+//! fiber is in the *root chain*: the code that the host called on its own thread.
 //!
 //! # Parking
-//! A native that has to wait tells whoever will wake it, pushes nothing, and returns `Err(vm.park())`, which is [`Thrown::Park`]: the
-//! native's frame stays on top of its stack, and the whole chain of coroutines is put aside, from the running one down to the root. [`Vm::run_fiber`] returns
-//! [`FiberStep::Parked`]. Its next call puts the chain back and *calls the native again*, with the same arguments. The native finds that what it waited for is
-//! there and finishes, or parks again. So each native that can be interrupted like this may wait, and none is split in two.
+//! A native that has to wait tells whoever will wake it, pushes nothing, and returns `Err(vm.park())`, which
+//! is [`Thrown::Park`]: the native's frame stays on top of its stack, and the whole chain of coroutines is
+//! put aside, from the running one down to the root. [`Vm::run_fiber`] returns [`FiberStep::Parked`]. Its
+//! next call puts the chain back and *calls the native again*, with the same arguments. The native finds that
+//! what it waited for is there and finishes, or parks again. So each native that can be interrupted like this
+//! may wait, and none is split in two.
 //!
 //! ```text
 //! pump's stack:      run_fiber: execute ... F resumes T, inline ... T calls sort --> resume_native_stack -+          +-> resume_native_stack(T) ...
 //! T's native stack:                                          sort -> execute -> comparator -> recv parks +  parked  + recv is called again
 //! ```
-//! Native stacks of the chain are suspended from the inside out: each hands [`Step::Park`] to the `execute` below, which suspends its own
-//! native stack, until the pump's native stack is reached. To go on, each is resumed by the one below (`Vm::pass_park`).
+//! Native stacks of the chain are suspended from the inside out: each hands [`Step::Park`] to the `execute`
+//! below, which suspends its own native stack, until the pump's native stack is reached. To go on, each is
+//! resumed by the one below (`Vm::pass_park`).
 //!
-//! A parked chain keeps its links (`resumer`), and all its coroutines have the status "normal": nobody can resume or close them.
+//! A parked chain keeps its links (`resumer`), and all its coroutines have the status "normal": nobody can
+//! resume or close them.
 //!
-//! In the root chain nothing is put aside: the host makes the thread sleep (`host.rs`), then the native is called again.
+//! In the root chain nothing is put aside: the host makes the thread sleep (`host.rs`), then the native is
+//! called again.
 //!
-//! Where native frames that belong to no native stack are in the way, there is no waiting: in finalisers, hooks, message handlers. Those are the calls that count in
-//! `no_yield`, so the chain is looked through for it.
+//! Where native frames that belong to no native stack are in the way, there is no waiting: in finalisers,
+//! hooks, message handlers. Those are the calls that count in `no_yield`, so the chain is looked through for
+//! it.
 //!
 //! # Cancellation
-//! A cancellation is on its way as [`Thrown::Cancel`]: `pcall`, `xpcall`, `coroutine.resume` and natives that catch errors let it pass, to-be-closed
-//! variables are closed. Their methods run as usual, may call `pcall`, may wait. A cancellation that would hit a finaliser, hook or message handler waits until it is over. What an
-//! operation has brought is not taken from the code that is about to use it: see `fiber/cancel.rs`.
+//! A cancellation is on its way as [`Thrown::Cancel`]: `pcall`, `xpcall`, `coroutine.resume` and natives that
+//! catch errors let it pass, to-be-closed variables are closed. Their methods run as usual, may call `pcall`,
+//! may wait. A cancellation that would hit a finaliser, hook or message handler waits until it is over. What
+//! an operation has brought is not taken from the code that is about to use it: see `fiber/cancel.rs`.
 //!
 //! # What the collector sees
-//! Live fibers form a list, linked through their states; the collector marks the head, and tracing a fiber marks the next one. A fiber that has not run
-//! since the last collection is not looked at. Ended fibers whose coroutine nobody can have got hold of wait in a second such list to be used again.
+//! Live fibers form a list, linked through their states; the collector marks the head, and tracing a fiber
+//! marks the next one. A fiber that has not run since the last collection is not looked at. Ended fibers
+//! whose coroutine nobody can have got hold of wait in a second such list to be used again.
 //!
 //! # Files
-//! Here: life and runs of a fiber. `fiber/park.rs`: waiting; `fiber/cancel.rs`: cancellation; `fiber/look.rs`: tracebacks and positions; `host.rs`: the root chain's
-//! waits, and threads.
+//! Here: life and runs of a fiber. `fiber/park.rs`: waiting; `fiber/cancel.rs`: cancellation;
+//! `fiber/look.rs`: tracebacks and positions; `host.rs`: the root chain's waits, and threads.
 //!
-//! Rejected: waking a fiber by passing values in place of calling the native again (each native would need a second half for what comes after); a vector of
-//! live fibers as root (200,000 marks at each minor collection, or an order that removing has to keep).
+//! Rejected: waking a fiber by passing values in place of calling the native again (each native would need a
+//! second half for what comes after); a vector of live fibers as root (200,000 marks at each minor
+//! collection, or an order that removing has to keep).
 
 mod cancel;
 mod look;
@@ -113,7 +123,8 @@ pub(crate) struct Fibers {
     /// Root of the fiber that runs; null: the root chain does, or nothing.
     pub current: *mut Thread,
     live: usize,
-    /// So many calls and loop iterations of the running fiber a cancellation that is due waits for (`fiber/cancel.rs`).
+    /// So many calls and loop iterations of the running fiber a cancellation that is due waits for
+    /// (`fiber/cancel.rs`).
     grace: u32,
     /// They have been granted since the fiber was run, and a cancellation is due: they are not granted again.
     grace_is_used: bool,
@@ -152,9 +163,11 @@ pub enum FiberStep {
 /// How a fiber ended.
 #[derive(Debug)]
 pub enum FiberEnd {
-    /// Its function returned. The results are the topmost values of the stack, that many; the caller pops them ([`Vm::truncate`]).
+    /// Its function returned. The results are the topmost values of the stack, that many; the caller pops
+    /// them ([`Vm::truncate`]).
     Returned(u32),
-    /// An error left it. The error's value is the topmost value of the stack; the caller pops it. The traceback was taken where the error was raised.
+    /// An error left it. The error's value is the topmost value of the stack; the caller pops it. The
+    /// traceback was taken where the error was raised.
     Failed {
         /// As `debug.traceback` writes it.
         traceback: Vec<u8>,
@@ -164,9 +177,10 @@ pub enum FiberEnd {
 }
 
 impl Vm {
-    // -- Life ----------------------------------------------------------------------------------------------------------------
+    // -- Life -----------------------------------------------------------------------------------------------
 
-    /// A new fiber that will call `f` with `args`. It is kept alive until it ends or is dropped ([`Vm::drop_fiber`]).
+    /// A new fiber that will call `f` with `args`. It is kept alive until it ends or is dropped
+    /// ([`Vm::drop_fiber`]).
     ///
     /// # Errors
     /// Out of memory.
@@ -317,7 +331,7 @@ impl Vm {
         self.lua.fibers.live
     }
 
-    // -- The host's data -------------------------------------------------------------------------------------------------------
+    // -- The host's data ------------------------------------------------------------------------------------
 
     /// The state of a live fiber.
     #[inline]
@@ -358,11 +372,13 @@ impl Vm {
         self.fiber_state(fiber).phase == Phase::Parked
     }
 
-    // -- Running -----------------------------------------------------------------------------------------------------------------
+    // -- Running --------------------------------------------------------------------------------------------
 
-    /// Runs a new fiber or continues a parked one until it parks or ends. The native that it parked in is called again.
+    /// Runs a new fiber or continues a parked one until it parks or ends. The native that it parked in is
+    /// called again.
     ///
-    /// For a pump: Rust code that no Lua function has called, in the base coroutine of its thread ([`Vm::enter_thread`]) or the main one.
+    /// For a pump: Rust code that no Lua function has called, in the base coroutine of its thread
+    /// ([`Vm::enter_thread`]) or the main one.
     pub fn run_fiber(&mut self, fiber: Gc<Thread>) -> FiberStep {
         let th = fiber.ptr();
         assert!(
@@ -374,7 +390,8 @@ impl Vm {
             // Whoever opened it is parked, or waits for this fiber.
             self.heap.spoil_scopes();
         }
-        // Fibers may be made and ended by the thousand without a safepoint. If memory is short, the next one in a fiber says so.
+        // Fibers may be made and ended by the thousand without a safepoint. If memory is short, the next one
+        // in a fiber says so.
         if self.heap.gc_due() {
             let _ = self.safepoint();
         }
@@ -419,7 +436,8 @@ impl Vm {
             }
             self.lua.fibers.current = null_mut();
             if exit == Exit::Error {
-                // Its end could not be delivered: memory is short, or an interrupt hit the call of its function, before there was a frame.
+                // Its end could not be delivered: memory is short, or an interrupt hit the call of its
+                // function, before there was a frame.
                 let failed = self.lua.errors;
                 if self.lua.thread != outside.0 {
                     self.switch_to(outside.0);
@@ -601,7 +619,8 @@ pub(crate) unsafe fn visit_fiber(th: *mut Thread, v: &mut impl EdgeVisitor) {
     }
 }
 
-/// The coroutines of parked fibers that have no native stack, each chain whole: they are what their threads say, and nothing of them is anywhere else.
+/// The coroutines of parked fibers that have no native stack, each chain whole: they are what their threads
+/// say, and nothing of them is anywhere else.
 pub(crate) fn parked_without_native_stacks(vm: &Vm) -> Vec<*mut Thread> {
     let mut all = Vec::new();
     for fiber in live_fibers_of(vm) {

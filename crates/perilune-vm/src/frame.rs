@@ -4,11 +4,12 @@
 //!  ... | function | Frame (2 slots) | R[0] R[1] ... R[max_stack-1] |
 //!                                   ^ base
 //! ```
-//! A call writes the callee's record and nothing else; registers are not cleared. `pc` belongs to the frame itself: it is stored before anything that may call, collect,
-//! raise or be observed. The tag bytes of both slots are `Tag::FRAME`, so that whoever scans the stack for values skips them.
+//! A call writes the callee's record and nothing else; registers are not cleared. `pc` belongs to the frame
+//! itself: it is stored before anything that may call, collect, raise or be observed. The tag bytes of both
+//! slots are `Tag::FRAME`, so that whoever scans the stack for values skips them.
 //!
-//! A vararg function's frame is moved above its extra arguments by `VARARGPREP`: `shift` is the distance from the function's original slot to
-//! the copy, 0 for all other frames. Results go to the original slot.
+//! A vararg function's frame is moved above its extra arguments by `VARARGPREP`: `shift` is the distance from
+//! the function's original slot to the copy, 0 for all other frames. Results go to the original slot.
 
 use crate::value::{Tag, Value};
 use perilune_syntax::Instr;
@@ -39,7 +40,8 @@ pub(crate) struct Frame {
     pub cont: u8,
     /// A number that the continuation needs (`CONT_CONCAT`: values left; `CONT_COMPARE`: 1 if negated).
     pub aux: u16,
-    /// Vararg functions: slots from the original function slot to the moved one. `pcall`, `xpcall`: `Thread::pcalls` before the call.
+    /// Vararg functions: slots from the original function slot to the moved one. `pcall`, `xpcall`:
+    /// `Thread::pcalls` before the call.
     pub shift: u32,
 }
 
@@ -76,7 +78,8 @@ pub(crate) const CONT_RETURN: u8 = 6;
 /// The frame is the first of a coroutine: its results go to whoever resumed it.
 pub(crate) const CONT_COROUTINE: u8 = 7;
 
-/// The caller, a Lua function, takes the results as of any call, and goes on as machine code: it was machine code when it called, and has been left since (`machine/entry.rs`).
+/// The caller, a Lua function, takes the results as of any call, and goes on as machine code: it was machine
+/// code when it called, and has been left since (`machine/entry.rs`).
 pub(crate) const CONT_ENTER: u8 = 8;
 
 /// Flags that make a return take the general path.

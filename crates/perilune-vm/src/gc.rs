@@ -1,22 +1,27 @@
-//! What the heap needs to know about Lua: how to trace each kind, the roots, weak tables, ephemerons, finalisers, native resources.
+//! What the heap needs to know about Lua: how to trace each kind, the roots, weak tables, ephemerons,
+//! finalisers, native resources.
 //!
 //! # The client
-//! [`client::LuaClient`] is what the heap's [`Client`](perilune_heap::Client) sees: a [`Vm`]'s state without its heap, which the collection holds meanwhile.
+//! [`client::LuaClient`] is what the heap's [`Client`](perilune_heap::Client) sees: a [`Vm`]'s state without
+//! its heap, which the collection holds meanwhile.
 //!
 //! # Stacks
-//! Large ones of which little is used are shrunk (`gc/stacks.rs`).
-//! Every slot of a stack from its bottom to its top is marked; every slot above is set to nil. So a slot never holds a reference that a collection did
-//! not see, however stale it is, and registers need no clearing on entry. A coroutine that did not run since the last collection has not changed: resuming one logs it.
-//! Native stacks are scanned conservatively.
+//! Large ones of which little is used are shrunk (`gc/stacks.rs`). Every slot of a stack from its bottom to
+//! its top is marked; every slot above is set to nil. So a slot never holds a reference that a collection did
+//! not see, however stale it is, and registers need no clearing on entry. A coroutine that did not run since
+//! the last collection has not changed: resuming one logs it. Native stacks are scanned conservatively.
 //!
 //! # Weak tables and ephemerons (manual 2.5.4)
-//! A table whose metatable has `__mode` is traced only for what it holds strongly and put on a list for the rest of the cycle: ephemerons are looked at again until
-//! nothing new is marked, dead weak values are cleared before finalisers mark what they resurrect, dead weak keys after. In a minor collection an old weak table
-//! takes part only if it was logged, a large one with the parts that were: the rest holds nothing young.
+//! A table whose metatable has `__mode` is traced only for what it holds strongly and put on a list for the
+//! rest of the cycle: ephemerons are looked at again until nothing new is marked, dead weak values are
+//! cleared before finalisers mark what they resurrect, dead weak keys after. In a minor collection an old
+//! weak table takes part only if it was logged, a large one with the parts that were: the rest holds nothing
+//! young.
 //!
 //! # Finalisers (manual 2.5.3)
-//! Objects are registered when they get a metatable with `__gc`, and listed in that order. When one is found dead it moves to the queue of those
-//! to be finalised, in reverse order, is marked again with all it reaches, and its finaliser runs at the safepoint after the collection.
+//! Objects are registered when they get a metatable with `__gc`, and listed in that order. When one is found
+//! dead it moves to the queue of those to be finalised, in reverse order, is marked again with all it
+//! reaches, and its finaliser runs at the safepoint after the collection.
 
 mod client;
 mod finalize;
@@ -41,11 +46,13 @@ const LONG_PAUSE: u64 = 250_000;
 pub(crate) struct GcState {
     /// Bytes that the table wanted whose growth has just been refused; 0: none.
     pub wanted_room: usize,
-    /// How often collections have done more than free memory: cleared weak references, or called finalisers. See `machine/leaf.rs`.
+    /// How often collections have done more than free memory: cleared weak references, or called finalisers.
+    /// See `machine/leaf.rs`.
     pub disturbances: u32,
     /// How often memory has been refused.
     pub refusals: u32,
-    /// Lengths of the parts of `protos`, `userdata` and `finalizable` that have survived a collection: minor ones look behind them.
+    /// Lengths of the parts of `protos`, `userdata` and `finalizable` that have survived a collection: minor
+    /// ones look behind them.
     old: Old,
     /// The scope that is being ended.
     pub scope: ScopeStart,
@@ -71,13 +78,16 @@ pub(crate) struct GcState {
     pub finalizing: bool,
     /// Unreachable coroutines whose native calls are to be discarded.
     pub cancelled: Vec<*mut Thread>,
-    /// Weak tables seen in the running minor collection, and in the running major: a minor may come between a major's slices.
+    /// Weak tables seen in the running minor collection, and in the running major: a minor may come between a
+    /// major's slices.
     weak: [Vec<Weak>; 2],
-    /// While the program is stopped at the end of a cycle: how many of those tables have been searched for ephemerons.
+    /// While the program is stopped at the end of a cycle: how many of those tables have been searched for
+    /// ephemerons.
     searched: usize,
     /// And the entries found in them whose key was not marked.
     unsettled: Vec<*mut Node>,
-    /// Weak tables traced since the program stopped for this step, by cycle: once is enough, nothing changes meanwhile.
+    /// Weak tables traced since the program stopped for this step, by cycle: once is enough, nothing changes
+    /// meanwhile.
     weak_seen: [HashSet<*mut Table>; 2],
 }
 
@@ -121,12 +131,14 @@ impl Vm {
         }
     }
 
-    /// A step of collection if one is due, then finalisers. The running frame must be complete: `base`, `top`, `pc` stored.
+    /// A step of collection if one is due, then finalisers. The running frame must be complete: `base`,
+    /// `top`, `pc` stored.
     pub(crate) fn safepoint(&mut self) -> LuaResult<()> {
         if self.heap.gc_due() { self.collect_due() } else { Ok(()) }
     }
 
-    /// As [`Vm::safepoint`], where what lies up to the top is still to be used: finalisers leave the top where it was.
+    /// As [`Vm::safepoint`], where what lies up to the top is still to be used: finalisers leave the top
+    /// where it was.
     pub(crate) fn safepoint_open(&mut self) -> LuaResult<()> {
         if self.heap.gc_due() {
             // SAFETY: offsets into the running stack.
@@ -140,8 +152,9 @@ impl Vm {
         Ok(())
     }
 
-    /// A safepoint in a native that has put something of others into this domain and can still put it back (a message, a value of a map): if memory
-    /// does not suffice for it, the native learns it here, before it returns. Runs no Lua code: finalisers come at the next safepoint.
+    /// A safepoint in a native that has put something of others into this domain and can still put it back (a
+    /// message, a value of a map): if memory does not suffice for it, the native learns it here, before it
+    /// returns. Runs no Lua code: finalisers come at the next safepoint.
     ///
     /// # Errors
     /// "not enough memory"
@@ -150,7 +163,8 @@ impl Vm {
         if self.heap.gc_due() || !self.heap.has_room(0) { self.settle_due() } else { Ok(()) }
     }
 
-    /// As [`Vm::settle`], if what has been put here was in the program's account before: the program's limit does not refuse it, the heap's own does.
+    /// As [`Vm::settle`], if what has been put here was in the program's account before: the program's limit
+    /// does not refuse it, the heap's own does.
     ///
     /// # Errors
     /// "not enough memory"
@@ -181,8 +195,8 @@ impl Vm {
         result
     }
 
-    /// For a native that is going to take something of so many bytes: looks for room, with a complete collection if there is none. As [`Vm::settle`], runs
-    /// no Lua code.
+    /// For a native that is going to take something of so many bytes: looks for room, with a complete
+    /// collection if there is none. As [`Vm::settle`], runs no Lua code.
     ///
     /// # Errors
     /// "not enough memory"
@@ -224,7 +238,8 @@ impl Vm {
         Ok(())
     }
 
-    /// As [`Vm::safepoint_open`], where an error has just been caught: if memory is short, the next safepoint says so.
+    /// As [`Vm::safepoint_open`], where an error has just been caught: if memory is short, the next safepoint
+    /// says so.
     #[cold]
     pub(crate) fn safepoint_after_error(&mut self) {
         // SAFETY: offsets into the running stack.
@@ -271,14 +286,16 @@ impl Vm {
         self.run_finalizers();
     }
 
-    /// A complete collection is to be done in steps ([`Vm::collect_towards`]): returns how many majors are completed when it has ended.
+    /// A complete collection is to be done in steps ([`Vm::collect_towards`]): returns how many majors are
+    /// completed when it has ended.
     pub(crate) fn collect_in_steps(&mut self) -> u64 {
         self.trim_fibers();
         self.shrink_stacks_now();
         self.heap.majors_to_come()
     }
 
-    /// A step of a complete collection; `majors` is what [`Vm::collect_in_steps`] has returned. True if it was the last one.
+    /// A step of a complete collection; `majors` is what [`Vm::collect_in_steps`] has returned. True if it
+    /// was the last one.
     pub(crate) fn collect_towards(&mut self, majors: u64) -> bool {
         let mut ended = false;
         self.with_client(|heap, client| ended = heap.step_towards(client, majors));
@@ -339,7 +356,8 @@ impl Vm {
             let Vm { lua, heap } = unsafe { &mut *vm };
             let scan_from = lua.stacks.running.scan_from;
             if scan_from == 0 {
-                // The collector's own frames lie below: what it has traced, and times, half a word each over what lay there before.
+                // The collector's own frames lie below: what it has traced, and times, half a word each over
+                // what lay there before.
                 lua.stacks.running.scan_from = here;
             }
             f(heap, &mut LuaClient { lua, mode });
@@ -354,8 +372,9 @@ impl Vm {
         self.heap.live_bytes()
     }
 
-    /// The process is about to end: when the state is dropped, what objects own is dropped too, but what is memory and nothing else stays
-    /// for the system to take. A large program's prototypes alone take a thirtieth of the time of loading them.
+    /// The process is about to end: when the state is dropped, what objects own is dropped too, but what is
+    /// memory and nothing else stays for the system to take. A large program's prototypes alone take a
+    /// thirtieth of the time of loading them.
     pub fn leave_memory(&mut self) {
         self.lua.gc.leaves_memory = true;
         self.heap.stay_mapped();
@@ -434,7 +453,8 @@ mod tests {
         heap.find_object(words[0]).is_some()
     }
 
-    /// A native stack is scanned from where its collection was asked for: what the collector has left on it holds nothing.
+    /// A native stack is scanned from where its collection was asked for: what the collector has left on it
+    /// holds nothing.
     #[test]
     fn frames_of_the_collector_are_not_scanned() {
         let mut vm = Vm::new();

@@ -1,14 +1,19 @@
-//! The object graph: what each object refers to and where it is entered, described once, for whoever walks it.
+//! The object graph: what each object refers to and where it is entered, described once, for whoever walks
+//! it.
 //!
-//! The collector's client (`gc/client.rs`) marks what it is told of. Heap snapshots (`snapshot.rs`) write it down with names, made of the labels (`edge.rs`). What an object
-//! refers to is a matter of its kind: [`visit_edges`] here, `table/trace.rs` for tables, `fiber.rs` for what fibers add to coroutines. Roots are in `graph/roots.rs`.
+//! The collector's client (`gc/client.rs`) marks what it is told of. Heap snapshots (`snapshot.rs`) write it
+//! down with names, made of the labels (`edge.rs`). What an object refers to is a matter of its kind:
+//! [`visit_edges`] here, `table/trace.rs` for tables, `fiber.rs` for what fibers add to coroutines. Roots are
+//! in `graph/roots.rs`.
 //!
-//! The order of reports is the collector's: its marking goes through memory in that order. Whoever wants another one sorts.
+//! The order of reports is the collector's: its marking goes through memory in that order. Whoever wants
+//! another one sorts.
 //!
-//! Patterns here name every field of what they take apart. So a field that is added does not compile before it is said here whether it is a reference.
+//! Patterns here name every field of what they take apart. So a field that is added does not compile before
+//! it is said here whether it is a reference.
 //!
-//! Not here: words of native stacks are reported as ranges of addresses, since what they mean depends on who asks; and islands, whose objects refer to nothing outside
-//! and are counted as a whole.
+//! Not here: words of native stacks are reported as ranges of addresses, since what they mean depends on who
+//! asks; and islands, whose objects refer to nothing outside and are counted as a whole.
 
 mod roots;
 
@@ -33,7 +38,8 @@ pub(crate) trait GraphVisitor: EdgeVisitor {
     fn meets_weak(&mut self, t: *mut Table, weak: Weak, range: Range) -> bool;
 }
 
-/// Tells of what `obj` refers to. Of a large table, only of the first portion: then returns the next one, for [`visit_part`].
+/// Tells of what `obj` refers to. Of a large table, only of the first portion: then returns the next one, for
+/// [`visit_part`].
 ///
 /// # Safety
 /// A live, initialised object of the visitor's state, which nothing changes meanwhile.

@@ -1,7 +1,8 @@
 //! The heap of a state as libraries and hosts see it: parameters, limits, figures.
 //!
-//! Allocation, barriers and marking are not for them: a store that misses its barrier, or an object that is not
-//! initialised, is memory that the collector frees too early. So nobody outside of this crate gets at a `Vm`'s `Heap`.
+//! Allocation, barriers and marking are not for them: a store that misses its barrier, or an object that is
+//! not initialised, is memory that the collector frees too early. So nobody outside of this crate gets at a
+//! `Vm`'s `Heap`.
 
 use crate::Vm;
 use perilune_heap::{Heap, HeapStats, IslandRef, Params};
@@ -42,7 +43,8 @@ impl HeapControl<'_> {
     pub fn set_stress(&mut self, on: bool) {
         self.0.set_stress(on);
     }
-    /// Bytes that the program holds: what was allocated and has not been found dead, external memory included.
+    /// Bytes that the program holds: what was allocated and has not been found dead, external memory
+    /// included.
     pub fn live_bytes(&self) -> usize {
         self.0.live_bytes()
     }
@@ -59,7 +61,8 @@ impl HeapControl<'_> {
     pub fn is_limited(&self) -> bool {
         self.0.is_limited()
     }
-    /// Whether memory is short: beyond a limit, or refused by the system. What goes on allocating for long without a safepoint asks now and then.
+    /// Whether memory is short: beyond a limit, or refused by the system. What goes on allocating for long
+    /// without a safepoint asks now and then.
     pub fn is_over_limit(&self) -> bool {
         self.0.over_limit()
     }
@@ -71,7 +74,8 @@ impl HeapControl<'_> {
     pub fn room(&self) -> usize {
         self.0.room()
     }
-    /// The program's limit is not for this heap, or is again: for libraries that are being opened, whose failure nobody could catch.
+    /// The program's limit is not for this heap, or is again: for libraries that are being opened, whose
+    /// failure nobody could catch.
     pub fn set_exempt(&mut self, exempt: bool) {
         self.0.set_exempt(exempt);
     }

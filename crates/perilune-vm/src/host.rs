@@ -1,24 +1,32 @@
-//! The host: who else may run a domain while its code blocks, and the hand-over of a state between OS threads.
+//! The host: who else may run a domain while its code blocks, and the hand-over of a state between OS
+//! threads.
 //!
-//! A [`Vm`] is owned by one OS thread at a time; who that is, is the host's affair ([`Host`]). What is here is the other half: what has to be put aside
-//! when an owner leaves in the middle of something, and what a new owner needs.
+//! A [`Vm`] is owned by one OS thread at a time; who that is, is the host's affair ([`Host`]). What is here
+//! is the other half: what has to be put aside when an owner leaves in the middle of something, and what a
+//! new owner needs.
 //!
 //! # Terms
-//! * An owner *enters* ([`Vm::enter_thread`]) to run fibers: it gets a *base coroutine*, on whose stack it finds results, and the `Vm` learns where the
-//!   native stack ends. It *leaves* when no fiber of it is in the middle of anything.
-//! * Code that may sleep in the kernel *detaches* ([`Vm::blocking`]): what the `Vm` knows of the running code is put in a record ([`Detached`]) on the blocked thread's
-//!   own native stack, other threads may enter, and the record is loaded again when the call is over. The root chain detaches too when it waits.
-//! * While nobody is in, the `Vm` *rests*: on the main coroutine if the root chain is not put aside, else on a coroutine that stands for nobody.
+//! * An owner *enters* ([`Vm::enter_thread`]) to run fibers: it gets a *base coroutine*, on whose stack it
+//!   finds results, and the `Vm` learns where the native stack ends. It *leaves* when no fiber of it is in
+//!   the middle of anything.
+//! * Code that may sleep in the kernel *detaches* ([`Vm::blocking`]): what the `Vm` knows of the running code
+//!   is put in a record ([`Detached`]) on the blocked thread's own native stack, other threads may enter, and
+//!   the record is loaded again when the call is over. The root chain detaches too when it waits.
+//! * While nobody is in, the `Vm` *rests*: on the main coroutine if the root chain is not put aside, else on
+//!   a coroutine that stands for nobody.
 //!
 //! # What the collector sees
-//! Collections go on while records exist. Of each one: the chain of coroutines from the one that ran down to its base, precisely, and the thread's native stack from
-//! where it detached, with spilled registers, as well as those native stacks that wait for it, conservatively.
+//! Collections go on while records exist. Of each one: the chain of coroutines from the one that ran down to
+//! its base, precisely, and the thread's native stack from where it detached, with spilled registers, as well
+//! as those native stacks that wait for it, conservatively.
 //!
 //! # Thread-locals
-//! A native that calls Lua may go on in another OS thread than the one it began in. So natives keep no reference to a thread-local across such a call, and
-//! functions that use one are not inlined, so that its address is not kept.
+//! A native that calls Lua may go on in another OS thread than the one it began in. So natives keep no
+//! reference to a thread-local across such a call, and functions that use one are not inlined, so that its
+//! address is not kept.
 //!
-//! Rejected: one native stack per domain, on which its code always runs (a blocked fiber would block its neighbours); giving the host the state in pieces to keep.
+//! Rejected: one native stack per domain, on which its code always runs (a blocked fiber would block its
+//! neighbours); giving the host the state in pieces to keep.
 
 mod descriptors;
 
@@ -37,45 +45,56 @@ use std::cell::Cell;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-/// What the runtime around a `Vm` does for it. Methods are called by the thread that owns the `Vm`, except where they say otherwise.
+/// What the runtime around a `Vm` does for it. Methods are called by the thread that owns the `Vm`, except
+/// where they say otherwise.
 pub trait Host: std::any::Any + Send + Sync {
-    /// May anybody else want this domain while the running code blocks? Called before each call that may sleep, so it should cost no more than a load.
+    /// May anybody else want this domain while the running code blocks? Called before each call that may
+    /// sleep, so it should cost no more than a load.
     fn is_wanted(&self) -> bool;
     /// Gives the domain up. From here on another thread may [`Vm::enter_thread`].
     ///
     /// # Safety
-    /// The caller owns the `Vm`, has put the running code aside, and touches neither the `Vm` nor what belongs to it until [`Host::attach`] has returned.
+    /// The caller owns the `Vm`, has put the running code aside, and touches neither the `Vm` nor what
+    /// belongs to it until [`Host::attach`] has returned.
     unsafe fn detach(&self);
     /// Sleeps until the caller owns the domain again, and nobody else is in.
     ///
     /// # Safety
     /// The calling thread has detached, and goes on where it was with the `Vm`.
     unsafe fn attach(&self);
-    /// A native of the root chain has parked: gives the domain up as `detach` does, sleeps until the root chain's waiter has been woken (or an interrupt is
-    /// pending), takes the domain again as `attach` does. The native is called again afterwards, and may park again: waking too often does no harm.
+    /// A native of the root chain has parked: gives the domain up as `detach` does, sleeps until the root
+    /// chain's waiter has been woken (or an interrupt is pending), takes the domain again as `attach` does.
+    /// The native is called again afterwards, and may park again: waking too often does no harm.
     ///
     /// # Safety
     /// As of [`Host::detach`], for the time of the call.
     unsafe fn wait_root(&self);
-    /// The wait of the fiber with this tag ([`Vm::fiber_tag`]; `None`: of the root chain) is over without its native being called again. Its waiter must be taken
-    /// back from whatever it waits for, or ignored when it is woken.
+    /// The wait of the fiber with this tag ([`Vm::fiber_tag`]; `None`: of the root chain) is over without its
+    /// native being called again. Its waiter must be taken back from whatever it waits for, or ignored when
+    /// it is woken.
     fn withdraw(&self, vm: &mut Vm, fiber: Option<u64>);
-    /// The cause `CANCEL` of an interrupt has been seen: is the fiber with this tag, which runs (`None`: the root chain), to be cancelled?
+    /// The cause `CANCEL` of an interrupt has been seen: is the fiber with this tag, which runs (`None`: the
+    /// root chain), to be cancelled?
     fn is_cancelled(&self, fiber: Option<u64>) -> bool;
-    /// The fiber with this tag (`None`: the root chain) is to be cancelled or interrupted in a wait that it has begun. True: the wait has ended by that, and is withdrawn next. False: it has ended
-    /// otherwise, and what came with that is nowhere else; or it ends by itself soon. The native is called again then, and the host cancels the fiber afterwards.
+    /// The fiber with this tag (`None`: the root chain) is to be cancelled or interrupted in a wait that it
+    /// has begun. True: the wait has ended by that, and is withdrawn next. False: it has ended otherwise, and
+    /// what came with that is nowhere else; or it ends by itself soon. The native is called again then, and
+    /// the host cancels the fiber afterwards.
     fn gives_up(&self, _vm: &mut Vm, _fiber: Option<u64>) -> bool {
         true
     }
-    /// A fiber has seen the cause `USER` of an interrupt. True: the host passes it on to whom it is meant for, and the fiber goes on.
+    /// A fiber has seen the cause `USER` of an interrupt. True: the host passes it on to whom it is meant
+    /// for, and the fiber goes on.
     fn takes_interrupt(&self) -> bool {
         false
     }
-    /// The fiber with this tag (`None`: the root chain) is being cancelled, and a closing method of it has failed with this error, which nobody gets.
+    /// The fiber with this tag (`None`: the root chain) is being cancelled, and a closing method of it has
+    /// failed with this error, which nobody gets.
     fn error_is_lost(&self, _fiber: Option<u64>, _error: Value) {}
     /// The process is about to end: the last moment to say what has to be said.
     fn process_ends(&self) {}
-    /// A session of events has begun that knows nothing of this domain: writes, for each fiber that waits, that it does.
+    /// A session of events has begun that knows nothing of this domain: writes, for each fiber that waits,
+    /// that it does.
     fn report_waits(&self, _vm: &mut Vm) {}
     /// Others of the program may have asked something: answers, without a collection.
     fn answer_questions(&self, _vm: &mut Vm) {}
@@ -162,7 +181,8 @@ impl Owners {
         }
         thread(v, self.idle);
         for &record in &self.aside {
-            // SAFETY: the record lies on the native stack of a thread that waits; its coroutines are kept alive by this.
+            // SAFETY: the record lies on the native stack of a thread that waits; its coroutines are kept
+            // alive by this.
             unsafe {
                 let mut th = (*record).thread;
                 while !th.is_null() {
@@ -266,7 +286,8 @@ impl Vm {
         let th = self.alloc_thread_always(crate::call::INITIAL_STACK);
         // SAFETY: freshly made.
         unsafe {
-            // Nothing in a base coroutine can be suspended: native frames that belong to nobody else lie below.
+            // Nothing in a base coroutine can be suspended: native frames that belong to nobody else lie
+            // below.
             (*th).no_yield = 1;
             (*th).status = Status::Normal;
             *crate::frame::frame((*th).base) = crate::frame::Frame::native(0, 0);
@@ -274,10 +295,11 @@ impl Vm {
         th
     }
 
-    // -- Entering and leaving --------------------------------------------------------------------------------------------------
+    // -- Entering and leaving -------------------------------------------------------------------------------
 
-    /// The calling thread, which has just become the owner, is going to run fibers. Nobody is in: the last owner has left or detached, or the `Vm` is new, or its
-    /// main coroutine is between two calls from the host.
+    /// The calling thread, which has just become the owner, is going to run fibers. Nobody is in: the last
+    /// owner has left or detached, or the `Vm` is new, or its main coroutine is between two calls from the
+    /// host.
     pub fn enter_thread(&mut self) {
         self.make_idle();
         assert!(
@@ -297,7 +319,8 @@ impl Vm {
         self.report_enter();
     }
 
-    /// The calling thread has no fiber in the middle of anything, and gives up what [`Vm::enter_thread`] gave it. What lies on the base coroutine's stack is gone.
+    /// The calling thread has no fiber in the middle of anything, and gives up what [`Vm::enter_thread`] gave
+    /// it. What lies on the base coroutine's stack is gone.
     pub fn leave_thread(&mut self) {
         let base = self.lua.roots.base_thread;
         assert!(base != self.lua.roots.main_thread, "nobody has entered");
@@ -339,11 +362,12 @@ impl Vm {
         }
     }
 
-    // -- Detaching -------------------------------------------------------------------------------------------------------------------
+    // -- Detaching ------------------------------------------------------------------------------------------
 
-    /// Calls `f`, which may sleep in the kernel. If somebody else may want the domain, it is given up for the time: `f` must not touch it, nor anything that
-    /// belongs to it. References into the heap that the caller holds on the native stack stay valid; what else natives may see has to be
-    /// protected by the caller (a file in use, say).
+    /// Calls `f`, which may sleep in the kernel. If somebody else may want the domain, it is given up for the
+    /// time: `f` must not touch it, nor anything that belongs to it. References into the heap that the caller
+    /// holds on the native stack stay valid; what else natives may see has to be protected by the caller (a
+    /// file in use, say).
     #[inline]
     pub fn blocking<R>(&mut self, f: impl FnOnce() -> R) -> R {
         if perilune_trace::on(perilune_trace::Category::Block) {
@@ -357,7 +381,8 @@ impl Vm {
             Some(host) if self.detaches() => {
                 let host = host.clone();
                 self.put_aside(Parking::Detached, || {
-                    // SAFETY: this thread owns the Vm, whose state is put aside; `put_aside` touches it again when this has returned.
+                    // SAFETY: this thread owns the Vm, whose state is put aside; `put_aside` touches it again
+                    // when this has returned.
                     unsafe { host.detach() };
                     let result = f();
                     // SAFETY: detached above.
@@ -465,7 +490,8 @@ impl Vm {
         }
     }
 
-    /// Whether the code that is in no fiber is in the middle of something and put aside: it waits, or is in a call that blocks.
+    /// Whether the code that is in no fiber is in the middle of something and put aside: it waits, or is in a
+    /// call that blocks.
     pub fn is_root_detached(&self) -> bool {
         self.lua.hosting.owners.has_root_aside()
     }

@@ -16,7 +16,8 @@ impl Vm {
         let Ok(buffer) = self.heap.try_alloc(Tag::BUFFER.0, bytes) else {
             return Err(self.out_of_memory());
         };
-        // SAFETY: the buffer holds `ics` and constants after its header; all are written here, and nothing collects meanwhile.
+        // SAFETY: the buffer holds `ics` and constants after its header; all are written here, and nothing
+        // collects meanwhile.
         unsafe {
             let start = (buffer.as_ptr() as *mut u8).add(8) as *mut Value;
             let k = start.add(ics);
@@ -57,7 +58,8 @@ impl Vm {
         }
     }
 
-    /// The instance of nested prototype `n` of `parent`, made when first needed; null if memory is short: then the error is raised already.
+    /// The instance of nested prototype `n` of `parent`, made when first needed; null if memory is short:
+    /// then the error is raised already.
     pub(crate) unsafe fn child_instance(&mut self, parent: *mut ProtoInst, n: usize) -> *mut ProtoInst {
         // SAFETY: verified code: prototype n exists.
         unsafe {

@@ -1,6 +1,8 @@
-//! Interrupts from outside: a word that running code polls at calls, backward jumps, and in natives that may take long.
+//! Interrupts from outside: a word that running code polls at calls, backward jumps, and in natives that may
+//! take long.
 //!
-//! Each bit of the word is a cause. Setting one is a hint that there is something to look at; whoever sees it clears it and acts.
+//! Each bit of the word is a cause. Setting one is a hint that there is something to look at; whoever sees it
+//! clears it and acts.
 //!
 //! | cause | set by | effect |
 //! |---|---|---|
@@ -33,7 +35,8 @@ pub const TICK: u32 = 16;
 /// There is new machine code.
 pub const INSTALL: u32 = 32;
 
-/// A way to interrupt a running state from another thread or a signal handler. It may outlive the state; then it does nothing.
+/// A way to interrupt a running state from another thread or a signal handler. It may outlive the state; then
+/// it does nothing.
 #[derive(Clone)]
 pub struct InterruptHandle(Arc<AtomicU32>);
 
@@ -48,13 +51,15 @@ impl InterruptHandle {
         self.0.fetch_or(causes, Ordering::Relaxed);
     }
 
-    /// The user wants the running code to stop: what long work that has no `Vm` at hand asks now and then, to give up.
+    /// The user wants the running code to stop: what long work that has no `Vm` at hand asks now and then, to
+    /// give up.
     #[inline]
     pub fn is_raised(&self) -> bool {
         self.is_raised_by(USER)
     }
 
-    /// One of `causes` is pending. [`CANCEL`] may concern another fiber: who gives up for it must be able to begin again.
+    /// One of `causes` is pending. [`CANCEL`] may concern another fiber: who gives up for it must be able to
+    /// begin again.
     #[inline]
     pub fn is_raised_by(&self, causes: u32) -> bool {
         self.0.load(Ordering::Relaxed) & causes != 0
@@ -83,8 +88,9 @@ impl Vm {
         InterruptHandle(Arc::clone(&self.lua.interrupt))
     }
 
-    /// The interrupt word was seen to be set, or ticks to be put off, where a native begins a function: acts on what concerns machine code, and leaves the other causes. A closing method that begins because its fiber is cancelled is not to be
-    /// cancelled before its first instruction.
+    /// The interrupt word was seen to be set, or ticks to be put off, where a native begins a function: acts
+    /// on what concerns machine code, and leaves the other causes. A closing method that begins because its
+    /// fiber is cancelled is not to be cancelled before its first instruction.
     #[cold]
     pub(crate) fn handle_ticks(&mut self) {
         let causes = self.lua.interrupt.fetch_and(!(INSTALL | TICK), Ordering::Relaxed);
@@ -134,7 +140,8 @@ impl Vm {
         Ok(())
     }
 
-    /// Another fiber runs now: a hint at a cancellation that does not concern it would only make natives give up for nothing.
+    /// Another fiber runs now: a hint at a cancellation that does not concern it would only make natives give
+    /// up for nothing.
     #[inline]
     pub(crate) fn drop_stale_hint(&mut self) {
         if self.lua.interrupt.load(Ordering::Relaxed) & CANCEL != 0 && !self.cancellation_due() {
@@ -142,7 +149,8 @@ impl Vm {
         }
     }
 
-    /// Is there an interrupt that concerns the running code? For natives that block: they give up then, and nothing holds a cancellation back any more.
+    /// Is there an interrupt that concerns the running code? For natives that block: they give up then, and
+    /// nothing holds a cancellation back any more.
     pub fn interrupt_pending(&mut self) -> bool {
         let causes = self.lua.interrupt.load(Ordering::Relaxed);
         causes != 0 && {

@@ -1,49 +1,66 @@
 //! Machine code: how the interpreter enters it, what it may do, how it leaves.
 //!
-//! What makes machine code is no part of this crate: a [`Specializer`] is told of prototype instances and answers with [`MachineCode`], which any number of
-//! domains can run. This module is the border between that code and the interpreter.
+//! What makes machine code is no part of this crate: a [`Specializer`] is told of prototype instances and
+//! answers with [`MachineCode`], which any number of domains can run. This module is the border between that
+//! code and the interpreter.
 //!
 //! # Entering
-//! Machine code has *entries*: the start of its function, and the instructions at which a loop comes round (`FORLOOP`, `JMPBACK`, `TFORCALL`),
-//! and those behind calls, where a function goes on whose callee was interpreted, or which has yielded.
-//! * A function is entered by its calls: an instance with machine code hands out a *stub* instead of its first instruction, one [`ENTER`] that no chunk
-//!   contains. So a call of a function without machine code costs nothing more than before.
-//! * A frame whose call has come back, or which has been resumed, is entered behind the call by whoever waits for it and is machine code (`callees.rs`).
-//! * A frame whose callee is interpreted, because that has no machine code, or has left it, is entered behind the call when that returns: its callee's record says so
-//!   (`CONT_ENTER`; `entry.rs`).
-//! * A loop that is being interpreted is entered where it comes round: once a domain has any machine code
-//!   its dispatch table is [`LOOPS`], whose three entries for these opcodes look whether the running function has some. A domain that counts to find out what is hot has [`COUNTING`], which looks at calls, too.
+//! Machine code has *entries*: the start of its function, and the instructions at which a loop comes round
+//! (`FORLOOP`, `JMPBACK`, `TFORCALL`), and those behind calls, where a function goes on whose callee was
+//! interpreted, or which has yielded.
+//! * A function is entered by its calls: an instance with machine code hands out a *stub* instead of its
+//!   first instruction, one [`ENTER`] that no chunk contains. So a call of a function without machine code
+//!   costs nothing more than before.
+//! * A frame whose call has come back, or which has been resumed, is entered behind the call by whoever waits
+//!   for it and is machine code (`callees.rs`).
+//! * A frame whose callee is interpreted, because that has no machine code, or has left it, is entered behind
+//!   the call when that returns: its callee's record says so (`CONT_ENTER`; `entry.rs`).
+//! * A loop that is being interpreted is entered where it comes round: once a domain has any machine code its
+//!   dispatch table is [`LOOPS`], whose three entries for these opcodes look whether the running function has
+//!   some. A domain that counts to find out what is hot has [`COUNTING`], which looks at calls, too.
 //!
-//! Both say so by calling [`Run`], with the frame complete: `base` and `pc` stored, every value in its register.
+//! Both say so by calling [`Run`], with the frame complete: `base` and `pc` stored, every value in its
+//! register.
 //!
 //! # Running
-//! Machine code may keep registers of the frame in registers of the processor, as long as they are stored before anything that may look at them. What it does
-//! not do by itself it leaves to [`step`], which has the interpreter do one instruction. For this the domain's dispatch table
-//! is [`STOP`] while machine code runs: whatever an instruction comes to (the next one, a callee's first, the handler of an error, another coroutine),
-//! the interpreter stops there, stores `pc` and `base`, and `step` returns, after it has run what the instruction has called if that is machine code. It says [`STAY`] if the running frame is still the one that machine code runs, and nobody wants to see its instructions:
-//! then machine code goes on at the frame's `pc`. Else, or if it does not know that place, it *leaves*.
+//! Machine code may keep registers of the frame in registers of the processor, as long as they are stored
+//! before anything that may look at them. What it does not do by itself it leaves to [`step`], which has the
+//! interpreter do one instruction. For this the domain's dispatch table is [`STOP`] while machine code runs:
+//! whatever an instruction comes to (the next one, a callee's first, the handler of an error, another
+//! coroutine), the interpreter stops there, stores `pc` and `base`, and `step` returns, after it has run what
+//! the instruction has called if that is machine code. It says [`STAY`] if the running frame is still the one
+//! that machine code runs, and nobody wants to see its instructions: then machine code goes on at the frame's
+//! `pc`. Else, or if it does not know that place, it *leaves*.
 //!
-//! Natives that call Lua code begin a run of the interpreter of their own, with the table that belongs there (`interp::execute_with`); native stacks
-//! that are switched take along whether machine code runs on them (`native_stack.rs`).
+//! Natives that call Lua code begin a run of the interpreter of their own, with the table that belongs there
+//! (`interp::execute_with`); native stacks that are switched take along whether machine code runs on them
+//! (`native_stack.rs`).
 //!
 //! # Leaving
-//! Machine code returns how the run of the interpreter that it was entered from goes on ([`LEAVE`] and the other codes). Everything that counts is in frame records, so frames of machine code on the native
-//! stack mean nothing: an error, a yield or a hook drops them by returning.
+//! Machine code returns how the run of the interpreter that it was entered from goes on ([`LEAVE`] and the
+//! other codes). Everything that counts is in frame records, so frames of machine code on the native stack
+//! mean nothing: an error, a yield or a hook drops them by returning.
 //!
 //! # Whose memory it is
-//! An instance owns one count of its machine code, as it does of its prototype. The instance of a running function may die before machine code returns (a tail call
-//! takes its frame), and machine code calls other machine code directly ([`ProtoInst`]'s `native`): what dies is kept in [`Machine::dying`] while a run of it is in the list of those under way, or an
-//! address in it is found on a native stack.
+//! An instance owns one count of its machine code, as it does of its prototype. The instance of a running
+//! function may die before machine code returns (a tail call takes its frame), and machine code calls other
+//! machine code directly ([`ProtoInst`]'s `native`): what dies is kept in [`Machine::dying`] while a run of
+//! it is in the list of those under way, or an address in it is found on a native stack.
 //!
 //! # Calls and returns
-//! Machine code calls Lua functions that have machine code by pushing the frame's record, as the interpreter does, and calling it. A function that returns puts its results where its caller wants them
-//! and answers with its base; the caller takes its own from that, since the stack may have moved. A tail call of such a function is a jump to its machine code, with its frame where that of the caller was. Any other answer is passed on: so all frames of machine code vanish, and the interpreter goes on with what the records say.
+//! Machine code calls Lua functions that have machine code by pushing the frame's record, as the interpreter
+//! does, and calling it. A function that returns puts its results where its caller wants them and answers
+//! with its base; the caller takes its own from that, since the stack may have moved. A tail call of such a
+//! function is a jump to its machine code, with its frame where that of the caller was. Any other answer is
+//! passed on: so all frames of machine code vanish, and the interpreter goes on with what the records say.
 //!
-//! Rejected: a copy of the bytecode with other opcodes in each instance (it costs nothing where no loop has machine code, but frames then hold positions in
-//! either text, and everything that reads one has to ask which); handlers that look for machine code at each call and loop in all domains.
+//! Rejected: a copy of the bytecode with other opcodes in each instance (it costs nothing where no loop has
+//! machine code, but frames then hold positions in either text, and everything that reads one has to ask
+//! which); handlers that look for machine code at each call and loop in all domains.
 
 mod callees;
 mod direct;
+mod entries;
 mod entry;
 mod iterate;
 pub mod layout;
@@ -76,7 +93,7 @@ pub(crate) use ticks::Ticks;
 
 pub(crate) use callees::call_special;
 pub(crate) use direct::call_compiled;
-use entry::Entries;
+use entries::Entries;
 pub(crate) use entry::{
     COUNTING, INTERPRETED, LOOPS, STOP, STOP_WATCHED, begin, enter_behind, finish, follow, move_up, op_enter,
     op_enter_plain, step,
@@ -106,19 +123,24 @@ pub const RETURNED: u64 = crate::interp::Exit::Return as u64;
 pub const FAILED: u64 = crate::interp::Exit::Error as u64;
 /// The interpreter goes on with the frame at the state's `base`, at the `pc` of its record.
 pub const LEAVE: u64 = crate::interp::Exit::Next as u64;
-/// Nothing has been done: the entry does not suit the values that are there. The interpreter does the instruction itself.
+/// Nothing has been done: the entry does not suit the values that are there. The interpreter does the
+/// instruction itself.
 pub const REFUSED: u64 = 3;
-/// As [`LEAVE`], because something was not as the code expects it to be. Code that does this too often is given up.
+/// As [`LEAVE`], because something was not as the code expects it to be. Code that does this too often is
+/// given up.
 pub const EXITED: u64 = 5;
 /// What [`layout::step`] answers if machine code may go on, at the `pc` that it finds in the frame's record.
 pub const STAY: u64 = 4;
-/// Whatever is not below this is the base of the frame that machine code was entered for: it has returned, its results are where its caller wants them, and the caller's frame is to go on.
+/// Whatever is not below this is the base of the frame that machine code was entered for: it has returned,
+/// its results are where its caller wants them, and the caller's frame is to go on.
 pub const CODES: u64 = 16;
-/// A bit beside such a base: the frame has not returned but been replaced, by a tail call that the interpreter has done, and is complete. Only machine code gets to see it: [`layout::follow`].
+/// A bit beside such a base: the frame has not returned but been replaced, by a tail call that the
+/// interpreter has done, and is complete. Only machine code gets to see it: [`layout::follow`].
 pub const TAIL: u64 = 1;
 
-/// The code of a prototype: runs it from entry `entry` on for the complete frame at `base`, a frame of a closure of `inst`. The result is one of [`RETURNED`], [`FAILED`], [`LEAVE`],
-/// [`EXITED`], [`REFUSED`] (never from [`MachineCode::START`]), or, from [`CODES`] on, a base, perhaps with [`TAIL`].
+/// The code of a prototype: runs it from entry `entry` on for the complete frame at `base`, a frame of a
+/// closure of `inst`. The result is one of [`RETURNED`], [`FAILED`], [`LEAVE`], [`EXITED`], [`REFUSED`]
+/// (never from [`MachineCode::START`]), or, from [`CODES`] on, a base, perhaps with [`TAIL`].
 pub type Run =
     unsafe extern "C-unwind" fn(vm: *mut Vm, base: *mut Value, inst: *const ProtoInst, entry: u32) -> u64;
 
@@ -128,12 +150,13 @@ const MOST_SETBACKS: u8 = 20;
 /// The opcodes of the instructions at which a loop can be entered.
 pub const LOOP_ENTRIES: [Op; 3] = [Op::ForLoop, Op::JumpBack, Op::TForCall];
 
-/// How often machine code of one function has been left because something was not as expected ([`EXITED`]), by instruction, or because its result was not. Codes of it that are made one after
-/// the other share this.
+/// How often machine code of one function has been left because something was not as expected ([`EXITED`]),
+/// by instruction, or because its result was not. Codes of it that are made one after the other share this.
 #[derive(Debug)]
 pub struct Exits {
     total: AtomicU32,
-    /// By instruction: those that it was the reason of, and then those that its result was, by being of another type than expected.
+    /// By instruction: those that it was the reason of, and then those that its result was, by being of
+    /// another type than expected.
     sites: Box<[AtomicU32]>,
     /// How many instructions there are.
     length: usize,
@@ -164,7 +187,8 @@ impl Exits {
         self.sites[self.length..][at].load(Ordering::Relaxed)
     }
 
-    /// Machine code of this function, or of `code`'s which it is built in, was left because of instruction `at`, or of its result.
+    /// Machine code of this function, or of `code`'s which it is built in, was left because of instruction
+    /// `at`, or of its result.
     fn count(&self, at: usize, result: bool, code: &Exits) {
         code.total.fetch_add(1, Ordering::Relaxed);
         self.sites[if result { self.length + at } else { at }].fetch_add(1, Ordering::Relaxed);
@@ -211,11 +235,14 @@ impl MachineCode {
     /// Entry of the function's start: what its calls pass to `run`.
     pub const START: u32 = 0;
 
-    /// The code at `run`, of so many bytes (0 if it is no code that is made, but a function of the program), for `proto`, with entries at these instructions (their index in the prototype, the number to be passed to `run`), which are
-    /// all of [`LOOP_ENTRIES`] or follow a call, and if it `starts` the function, at [`MachineCode::START`]. It counts its exits in `exits`; `memory` owns the code.
+    /// The code at `run`, of so many bytes (0 if it is no code that is made, but a function of the program),
+    /// for `proto`, with entries at these instructions (their index in the prototype, the number to be passed
+    /// to `run`), which are all of [`LOOP_ENTRIES`] or follow a call, and if it `starts` the function, at
+    /// [`MachineCode::START`]. It counts its exits in `exits`; `memory` owns the code.
     ///
     /// # Safety
-    /// `run` has this length and does what [`Run`] says, for every frame of a closure of `proto`, and what this module's essay says; its code lives as long as `memory`.
+    /// `run` has this length and does what [`Run`] says, for every frame of a closure of `proto`, and what
+    /// this module's essay says; its code lives as long as `memory`.
     ///
     /// # Panics
     /// An entry is no instruction of the prototype at which a loop can be entered, or which follows a call.
@@ -257,12 +284,14 @@ impl MachineCode {
         })
     }
 
-    /// Whether it has been left too often because something was not as expected, or has been entered too often for too little.
+    /// Whether it has been left too often because something was not as expected, or has been entered too
+    /// often for too little.
     pub fn is_given_up(&self) -> bool {
         self.patience.is_over(self.exits.total()) || !self.starts && self.entered.are_short()
     }
 
-    /// Whether the exits that have used up its patience took so long to come that they do not matter: then it has as much as at first.
+    /// Whether the exits that have used up its patience took so long to come that they do not matter: then it
+    /// has as much as at first.
     fn is_left_rarely(&self) -> bool {
         (self.starts || !self.entered.are_short()) && self.patience.begins_anew(self.exits.total(), ticks())
     }
@@ -283,10 +312,12 @@ impl MachineCode {
     }
 }
 
-/// Where machine code lies: from the first address to the second. A process has one region of it; both are 0 until there is one.
+/// Where machine code lies: from the first address to the second. A process has one region of it; both are 0
+/// until there is one.
 static CODE: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 
-/// Says where all machine code of the process will lie. Of several regions the last one counts: samplers tell machine code by it.
+/// Says where all machine code of the process will lie. Of several regions the last one counts: samplers tell
+/// machine code by it.
 pub fn set_code_region(region: std::ops::Range<usize>) {
     CODE[0].store(region.start, Ordering::Relaxed);
     CODE[1].store(region.end, Ordering::Relaxed);
@@ -301,7 +332,8 @@ pub(crate) fn is_machine_code(address: usize) -> bool {
 pub trait Specializer: std::fmt::Debug + Send + Sync {
     /// A domain has made an instance of `proto`: its machine code, if there is some by now.
     fn code_of(&self, proto: &Arc<Proto>) -> Option<Arc<MachineCode>>;
-    /// How often the loops of an instance come round, and how many calls it makes, before it is hot, and what they meet is recorded; 0: they never are.
+    /// How often the loops of an instance come round, and how many calls it makes, before it is hot, and what
+    /// they meet is recorded; 0: they never are.
     fn threshold(&self) -> u32 {
         0
     }
@@ -309,7 +341,8 @@ pub trait Specializer: std::fmt::Debug + Send + Sync {
     fn quota(&self) -> u32 {
         20_000
     }
-    /// A domain begins, with this to interrupt it: it wants ticks ([`crate::interrupt::TICK`]) and new machine code.
+    /// A domain begins, with this to interrupt it: it wants ticks ([`crate::interrupt::TICK`]) and new
+    /// machine code.
     fn attach(&self, _domain: InterruptHandle) {}
     /// A domain has seen its tick.
     fn ticked(&self) {}
@@ -318,15 +351,18 @@ pub trait Specializer: std::fmt::Debug + Send + Sync {
     fn may_compile(&self) -> bool {
         true
     }
-    /// A tick has found a function without machine code: whether to record what runs, however long ago it was recorded. That is then done.
+    /// A tick has found a function without machine code: whether to record what runs, however long ago it was
+    /// recorded. That is then done.
     fn is_due(&self) -> bool {
         false
     }
-    /// The machine code that has been made for a domain, which was told of it by [`crate::interrupt::INSTALL`], since it last asked.
+    /// The machine code that has been made for a domain, which was told of it by
+    /// [`crate::interrupt::INSTALL`], since it last asked.
     fn fetch(&self, _domain: &InterruptHandle) -> Vec<Arc<MachineCode>> {
         Vec::new()
     }
-    /// What an address in machine code stands for: a function and its instruction, then the call that it was built in place of, and so on; the compiled function comes last.
+    /// What an address in machine code stands for: a function and its instruction, then the call that it was
+    /// built in place of, and so on; the compiled function comes last.
     fn locate(&self, _address: usize) -> Vec<(Arc<Proto>, usize)> {
         Vec::new()
     }
@@ -336,9 +372,11 @@ pub trait Specializer: std::fmt::Debug + Send + Sync {
     }
     /// It has been left there.
     fn exited(&self, _exit: &Unexpected) {}
-    /// This is what functions have met just after machine code has been left: it is to be known when there is a reason to compile them again.
+    /// This is what functions have met just after machine code has been left: it is to be known when there is
+    /// a reason to compile them again.
     fn learn(&self, _logs: Vec<Log>) {}
-    /// This is what functions have met for a while, the first of them one that is hot: machine code for some of them, by their number here. Called on the domain's own thread, which waits.
+    /// This is what functions have met for a while, the first of them one that is hot: machine code for some
+    /// of them, by their number here. Called on the domain's own thread, which waits.
     fn compile(&self, _recording: Recording) -> Vec<(usize, Arc<MachineCode>)> {
         Vec::new()
     }
@@ -363,19 +401,25 @@ pub(crate) struct Machine {
     pub running: bool,
     /// The dispatch table where no machine code runs ([`Vm::update_dispatch`]).
     pub outside: *const Handlers,
-    /// The program assigns variables of functions that run, by `debug.setlocal`: it is interpreted from then on.
+    /// The program assigns variables of functions that run, by `debug.setlocal`: it is interpreted from then
+    /// on.
     pub distrusted: bool,
-    /// Hooks or checks want to see every instruction: machine code leaves at the next that it does not do itself.
+    /// Hooks or checks want to see every instruction: machine code leaves at the next that it does not do
+    /// itself.
     pub watched: bool,
-    /// Allocations are sampled. Each is to be found at the line that makes it, under the function that does, so nothing runs as machine code, which knows neither while it allocates.
+    /// Allocations are sampled. Each is to be found at the line that makes it, under the function that does,
+    /// so nothing runs as machine code, which knows neither while it allocates.
     pub sampled: bool,
-    /// Machine code has been left for an interrupt that is to be acted on: what a tick finds then is not interpreted.
+    /// Machine code has been left for an interrupt that is to be acted on: what a tick finds then is not
+    /// interpreted.
     pub polled: bool,
-    /// What the code counts in that was left last because something was not as expected. To be compared, not to be followed.
+    /// What the code counts in that was left last because something was not as expected. To be compared, not
+    /// to be followed.
     left: *const Exits,
     /// Runs under way, on whichever native stack, innermost first.
     runs: *mut Active,
-    /// The collector hears of so many bytes more of tables that machine code does not make ([`layout::VM_UNMADE`]).
+    /// The collector hears of so many bytes more of tables that machine code does not make
+    /// ([`layout::VM_UNMADE`]).
     pub unmade: i64,
     /// What tables are that machine code has not made, while it is being left.
     pub words: points::Words,
@@ -477,7 +521,8 @@ impl Machine {
         }
     }
 
-    /// Whether a run of it has been told, or may be found on a native stack: machine code calls machine code without telling.
+    /// Whether a run of it has been told, or may be found on a native stack: machine code calls machine code
+    /// without telling.
     fn is_in_use(&self, code: &MachineCode, stacks: &[(usize, usize)]) -> bool {
         let (low, high) = (code.run as usize, code.run as usize + code.length);
         let mut run = self.runs;
@@ -502,7 +547,8 @@ impl Machine {
                 .any(|&(low, end)| (low.next_multiple_of(8)..end & !7).step_by(8).any(is_address_of_it))
     }
 
-    /// Frees the code of dead instances that is not being run. `stacks` gives the native stacks of the thread that owns the domain, each from where it is in use to its end.
+    /// Frees the code of dead instances that is not being run. `stacks` gives the native stacks of the thread
+    /// that owns the domain, each from where it is in use to its end.
     pub fn bury(&mut self, stacks: impl FnOnce() -> Vec<(usize, usize)>) {
         if self.dying.is_empty() {
             return;
@@ -532,7 +578,8 @@ impl Vm {
         self.update_dispatch();
     }
 
-    /// A variable of a function that perhaps runs as machine code has been assigned from without: machine code leaves where it notices, and none is entered any more. For debuggers.
+    /// A variable of a function that perhaps runs as machine code has been assigned from without: machine
+    /// code leaves where it notices, and none is entered any more. For debuggers.
     pub(crate) fn distrust_machine_code(&mut self) {
         self.lua.machine.distrusted = true;
         self.update_dispatch();
@@ -570,8 +617,8 @@ impl Vm {
         }
     }
 
-    /// The machine code of `inst` has met too much that it does not expect: the function is interpreted, and looked at again when it is hot again, which
-    /// takes twice as long each time.
+    /// The machine code of `inst` has met too much that it does not expect: the function is interpreted, and
+    /// looked at again when it is hot again, which takes twice as long each time.
     ///
     /// # Safety
     /// `inst` is a live instance.

@@ -1,7 +1,9 @@
-//! Metatables and metamethods: events, look-ups along `__index` and `__newindex`, and the operations that may end in a metamethod.
+//! Metatables and metamethods: events, look-ups along `__index` and `__newindex`, and the operations that may
+//! end in a metamethod.
 //!
-//! Each operation comes twice. What handlers use stops where a function would have to be called and says so ([`crate::interp::ic::Found`],
-//! [`Store`]): the handler pushes a frame. What natives use (`vm.index`, `vm.arith`, ...) calls it there and then.
+//! Each operation comes twice. What handlers use stops where a function would have to be called and says so
+//! ([`crate::interp::ic::Found`], [`Store`]): the handler pushes a frame. What natives use (`vm.index`,
+//! `vm.arith`, ...) calls it there and then.
 
 use crate::Vm;
 use crate::interp::ic::{Found, MAX_CHAIN};
@@ -14,7 +16,8 @@ use perilune_syntax::ast::BinOp;
 use perilune_syntax::numeral;
 use std::cmp::Ordering;
 
-/// Events, in the order of `Vm::event_names`. The first eight can be cached as absent in a metatable's `absent` byte.
+/// Events, in the order of `Vm::event_names`. The first eight can be cached as absent in a metatable's
+/// `absent` byte.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -97,7 +100,8 @@ impl Vm {
         }
     }
 
-    /// Gives a table or userdata its metatable, or a whole basic type its common one. Registers finalisers (`__gc`).
+    /// Gives a table or userdata its metatable, or a whole basic type its common one. Registers finalisers
+    /// (`__gc`).
     pub fn set_metatable_of(&mut self, v: Value, mt: Option<Gc<Table>>) -> LuaResult<()> {
         let p = mt.map_or(std::ptr::null_mut(), Gc::ptr);
         match v.tag() {
@@ -183,7 +187,8 @@ impl Vm {
         match self.shared_metatable(v.gc()) {
             Ok(mt) => self.table_metamethod(mt, e),
             Err(thrown) => {
-                // Memory is short: the operation fails for want of a metamethod, and the next one will report it.
+                // Memory is short: the operation fails for want of a metamethod, and the next one will report
+                // it.
                 let _ = self.catch(thrown);
                 Value::NIL
             }
@@ -279,7 +284,7 @@ impl Vm {
         Err(self.run_error("'__newindex' chain too long; possible loop"))
     }
 
-    // -- For natives -------------------------------------------------------------------------------------------------------
+    // -- For natives ----------------------------------------------------------------------------------------
 
     /// `obj[key]`, metamethods included.
     pub fn index(&mut self, obj: Value, key: Value) -> LuaResult<Value> {
@@ -345,7 +350,8 @@ impl Vm {
         }
     }
 
-    /// Result of an arithmetic or bitwise operation on numbers; `None`: a metamethod has to do it (strings have some).
+    /// Result of an arithmetic or bitwise operation on numbers; `None`: a metamethod has to do it (strings
+    /// have some).
     pub(crate) fn arith_raw(
         &mut self,
         op: BinOp,
@@ -423,7 +429,8 @@ impl Vm {
         Ok(self.call(f, &[a, b])?.is_truthy())
     }
 
-    /// What decides `a < b`, or `a <= b`, for which `not (b < a)` will do where there is no `__le`, as in the reference as it is usually built.
+    /// What decides `a < b`, or `a <= b`, for which `not (b < a)` will do where there is no `__le`, as in the
+    /// reference as it is usually built.
     ///
     /// # Errors
     /// Nothing does.
@@ -474,7 +481,8 @@ impl Vm {
         }
     }
 
-    /// What `getmetatable` gives for `v` (manual 6.1): its metatable, or the field `__metatable` of that; nil if it has none.
+    /// What `getmetatable` gives for `v` (manual 6.1): its metatable, or the field `__metatable` of that; nil
+    /// if it has none.
     #[inline]
     pub fn shown_metatable(&mut self, v: Value) -> Value {
         let Some(metatable) = self.metatable_of(v) else { return Value::NIL };
@@ -523,7 +531,8 @@ impl Vm {
         self.new_str(&text)
     }
 
-    /// A string's bytes or a number's text, whatever metamethods they have (`lua_tolstring`); `None` for other values.
+    /// A string's bytes or a number's text, whatever metamethods they have (`lua_tolstring`); `None` for
+    /// other values.
     pub fn plain_text(v: Value) -> Option<Vec<u8>> {
         match v.tag() {
             Tag::STRING => Some(v.gc::<LuaString>().bytes().to_vec()),
@@ -544,7 +553,7 @@ impl Vm {
         }
     }
 
-    // -- Concatenation -------------------------------------------------------------------------------------------------------
+    // -- Concatenation --------------------------------------------------------------------------------------
 
     /// Strings and numbers concatenate without a metamethod.
     #[inline(always)]
@@ -552,7 +561,8 @@ impl Vm {
         matches!(v.tag(), Tag::STRING | Tag::INT | Tag::FLOAT)
     }
 
-    /// Replaces the first of `n` values at `at` by their concatenation if all are strings or numbers and memory allows.
+    /// Replaces the first of `n` values at `at` by their concatenation if all are strings or numbers and
+    /// memory allows.
     #[inline(never)]
     pub(crate) unsafe fn concat_in_place(&mut self, at: *mut Value, n: usize) -> bool {
         // SAFETY: n registers of the running frame.
@@ -575,7 +585,8 @@ impl Vm {
     /// The concatenation of `n` strings or numbers.
     pub(crate) unsafe fn concat_strings(&mut self, at: *mut Value, n: usize) -> LuaResult<Value> {
         const SHORT: usize = crate::string::SHORT_TEXT;
-        // SAFETY: n slots of the running stack, all strings or numbers; of the buffer only what has been written is read.
+        // SAFETY: n slots of the running stack, all strings or numbers; of the buffer only what has been
+        // written is read.
         unsafe {
             // A short text is put together here, because it may be there already.
             let mut room = [std::mem::MaybeUninit::<u8>::uninit(); SHORT];

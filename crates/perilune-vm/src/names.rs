@@ -1,5 +1,5 @@
-//! Where values of a running instruction came from: names for error messages and tracebacks, found by reading the bytecode
-//! backwards (PUC Lua's `getobjname`).
+//! Where values of a running instruction came from: names for error messages and tracebacks, found by reading
+//! the bytecode backwards (PUC Lua's `getobjname`).
 
 use crate::frame::{F_FIN, F_HOOK, F_NATIVE, F_TAIL, frame};
 use crate::interp::frame_closure;
@@ -15,7 +15,8 @@ pub(crate) enum Operand {
     Register(u8),
     /// An upvalue of the running function.
     Upvalue(u8),
-    /// Nothing that has a name: a constant, a value on the way of a metamethod, or the error is raised for a native function.
+    /// Nothing that has a name: a constant, a value on the way of a metamethod, or the error is raised for a
+    /// native function.
     None,
 }
 
@@ -42,7 +43,8 @@ unsafe fn is_lua(base: *mut Value) -> bool {
     unsafe { (*frame(base)).flags & F_NATIVE == 0 && (*base.sub(3)).tag() == Tag::CLOSURE }
 }
 
-/// Which operand of the running instruction of the frame at `base` is `v`. Of two operands alike it is the first one: that is where errors are looked for first.
+/// Which operand of the running instruction of the frame at `base` is `v`. Of two operands alike it is the
+/// first one: that is where errors are looked for first.
 pub(crate) unsafe fn operand_of(base: *mut Value, v: Value) -> Operand {
     // SAFETY: the caller passes a frame; verified code.
     unsafe {
@@ -119,7 +121,8 @@ pub(crate) unsafe fn function_name(base: *mut Value) -> Option<Name> {
     }
 }
 
-/// Whether the instruction of the frame at `base` divides numbers: it calls no metamethod, but a message handler, where it divides by zero.
+/// Whether the instruction of the frame at `base` divides numbers: it calls no metamethod, but a message
+/// handler, where it divides by zero.
 unsafe fn divides_numbers(base: *mut Value, i: Instr) -> bool {
     // SAFETY: as `operand_of`; the instruction's registers are in the frame, and its constants are numbers.
     unsafe {
@@ -222,7 +225,8 @@ fn constant_name(proto: &Proto, n: usize) -> Vec<u8> {
     }
 }
 
-/// Name of the variable or constant in `register` as the instruction at `pc` sees it; nothing that was indexed.
+/// Name of the variable or constant in `register` as the instruction at `pc` sees it; nothing that was
+/// indexed.
 fn variable_name(proto: &Proto, pc: usize, register: u8) -> Option<Name> {
     register_name(proto, pc, register).filter(|(kind, _)| matches!(*kind, "local" | "upvalue" | "constant"))
 }

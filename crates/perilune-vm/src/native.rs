@@ -1,34 +1,39 @@
 //! Native functions: Rust functions that Lua can call.
 //!
-//! A native function reads its arguments with `vm.arg(i)` and friends (`api.rs`), pushes its results and returns
-//! how many it pushed: `Ok(n)` means "the topmost n values of the stack". An error is `Err(Thrown)`; the error value is already in the
-//! `Vm` by then, put there by whoever made the `Thrown`.
+//! A native function reads its arguments with `vm.arg(i)` and friends (`api.rs`), pushes its results and
+//! returns how many it pushed: `Ok(n)` means "the topmost n values of the stack". An error is `Err(Thrown)`;
+//! the error value is already in the `Vm` by then, put there by whoever made the `Thrown`.
 //!
-//! What a native function may hold across a call that runs Lua: numbers, `Gc` references (the native stack is scanned conservatively), bytes
-//! it has copied. Not: slices into strings that nothing references, `Gc`s inside `Vec` or `Box`.
+//! What a native function may hold across a call that runs Lua: numbers, `Gc` references (the native stack is
+//! scanned conservatively), bytes it has copied. Not: slices into strings that nothing references, `Gc`s
+//! inside `Vec` or `Box`.
 //!
 //! # Quick forms
-//! Most calls of some natives need far less than a frame: a letter of a string, an element more. Such a native may have a *quick form*
-//! ([`Native::quick`]), which machine code calls with the arguments where they are. It does the whole or nothing; what would raise an error,
-//! call Lua or collect is left to the native.
+//! Most calls of some natives need far less than a frame: a letter of a string, an element more. Such a
+//! native may have a *quick form* ([`Native::quick`]), which machine code calls with the arguments where they
+//! are. It does the whole or nothing; what would raise an error, call Lua or collect is left to the native.
 //!
 //! # Kinds
-//! Most natives are [`Kind::Leaf`]: they never call Lua. A [`Kind::Reentrant`] one may (a comparator, a callback, a metamethod); inside a coroutine
-//! it is run on a native stack of the coroutine's own, so that Lua code below it can yield (`native_stack.rs`). Taking a native stack costs more than
-//! most natives do, and most calls of those that may call Lua do not: `table.insert` hardly ever meets a metamethod. Such a native is a
+//! Most natives are [`Kind::Leaf`]: they never call Lua. A [`Kind::Reentrant`] one may (a comparator, a
+//! callback, a metamethod); inside a coroutine it is run on a native stack of the coroutine's own, so that
+//! Lua code below it can yield (`native_stack.rs`). Taking a native stack costs more than most natives do,
+//! and most calls of those that may call Lua do not: `table.insert` hardly ever meets a metamethod. Such a
+//! native is a
 //! [`Kind::Hybrid`]: it runs as a leaf, and when it is about to call Lua after all, it is stopped and run again on a native stack. So what
-//! it does before its first call into Lua must bear being done twice. The other kinds are not called
-//! at all: the interpreter does their work on the Lua stack itself, which is what makes `pcall` and `coroutine.resume` cheap and keeps native frames
-//! out of coroutines.
+//! it does before its first call into Lua must bear being done twice. The other kinds are not called at all:
+//! the interpreter does their work on the Lua stack itself, which is what makes `pcall` and
+//! `coroutine.resume` cheap and keeps native frames out of coroutines.
 
 use crate::Vm;
 use crate::object::NativeClosure;
 use crate::value::{Tag, Value};
 
-/// Why an operation has no result. It is not only errors that leave a native function through `Err`: so do waits and the end of a coroutine
-/// that nobody needs any more. Only [`Thrown::Error`] has a value, and only its [`Raised`] gets it ([`Vm::take_error`]): whoever wants to catch an error
-/// matches, and passes the other variants on. A native that drops one all the same gains nothing: the `Vm` remembers it
-/// (`ErrorState::signal`) and says it again at the native's end, at its next call into Lua, and in place of every error it raises.
+/// Why an operation has no result. It is not only errors that leave a native function through `Err`: so do
+/// waits and the end of a coroutine that nobody needs any more. Only [`Thrown::Error`] has a value, and only
+/// its [`Raised`] gets it ([`Vm::take_error`]): whoever wants to catch an error matches, and passes the other
+/// variants on. A native that drops one all the same gains nothing: the `Vm` remembers it
+/// (`ErrorState::signal`) and says it again at the native's end, at its next call into Lua, and in place of
+/// every error it raises.
 ///
 /// The variants' numbers are what natives return to the interpreter, see [`NativeFn`].
 #[derive(Debug)]
@@ -37,13 +42,15 @@ use crate::value::{Tag, Value};
 pub enum Thrown {
     /// A Lua error; its value is in the `Vm`.
     Error(Raised) = -1,
-    /// The native waits; it is called again with the same arguments when what it waits for may be there (`fiber.rs`).
+    /// The native waits; it is called again with the same arguments when what it waits for may be there
+    /// (`fiber.rs`).
     Park(Signalled) = -2,
     /// A hybrid native that runs as a leaf was about to call Lua; it is run again where it may.
     RunAgain(Signalled) = -3,
     /// The running fiber is cancelled: nothing catches that, variables are closed on its way.
     Cancel(Signalled) = -4,
-    /// The native frames of a coroutine that nobody needs any more are made to return: nothing catches that, and no Lua code runs on its way.
+    /// The native frames of a coroutine that nobody needs any more are made to return: nothing catches that,
+    /// and no Lua code runs on its way.
     Discard(Signalled) = -5,
 }
 
@@ -55,7 +62,8 @@ pub struct Raised(pub(crate) ());
 #[derive(Debug)]
 pub struct Signalled(());
 
-/// What is on its way besides errors; see [`Thrown`], whose variants of the same names each are the answer to one.
+/// What is on its way besides errors; see [`Thrown`], whose variants of the same names each are the answer to
+/// one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub(crate) enum Signal {
@@ -98,8 +106,9 @@ impl Thrown {
 /// What Lua-facing operations return.
 pub type LuaResult<T> = Result<T, Thrown>;
 
-/// A native function as the interpreter and machine code call it. The result is the number of values pushed, or a negative number: that of the
-/// [`Thrown`] variant. No panic crosses it: builds with assertions make an error of it, others end the process with a message.
+/// A native function as the interpreter and machine code call it. The result is the number of values pushed,
+/// or a negative number: that of the [`Thrown`] variant. No panic crosses it: builds with assertions make an
+/// error of it, others end the process with a message.
 ///
 /// # Safety
 /// The `Vm` is live, the calling thread owns it, and its running frame is that of the native.
@@ -154,7 +163,8 @@ impl std::fmt::Debug for Native {
     }
 }
 
-/// What a native does, for arguments that are numbers, or what else is said: machine code that knows this does it without a call.
+/// What a native does, for arguments that are numbers, or what else is said: machine code that knows this
+/// does it without a call.
 #[derive(Clone, Copy, Debug)]
 pub enum Intrinsic {
     /// `math.abs`
@@ -254,13 +264,17 @@ impl Answer {
     }
 }
 
-/// A quick form as machine code calls it, with the address of the first argument, above the function by [`crate::machine::layout::GAP`] values, and how many there are.
+/// A quick form as machine code calls it, with the address of the first argument, above the function by
+/// [`crate::machine::layout::GAP`] values, and how many there are.
 ///
 /// # Safety
-/// The `Vm` is live, the calling thread owns it; function and arguments are values in registers of the running frame.
+/// The `Vm` is live, the calling thread owns it; function and arguments are values in registers of the
+/// running frame.
 pub type QuickFn = unsafe extern "C-unwind" fn(*mut Vm, *const Value, u64) -> Answer;
 
-/// What quick forms are written as: they neither raise, nor call Lua, nor collect, nor look at frames. `None`, or an error, which only memory may be the reason of: nothing has been done, and the native itself is called.
+/// What quick forms are written as: they neither raise, nor call Lua, nor collect, nor look at frames.
+/// `None`, or an error, which only memory may be the reason of: nothing has been done, and the native itself
+/// is called.
 pub trait QuickBody: Fn(&mut Vm, Call<'_>) -> LuaResult<Option<Value>> + Copy + 'static {}
 impl<F: Fn(&mut Vm, Call<'_>) -> LuaResult<Option<Value>> + Copy + 'static> QuickBody for F {}
 
@@ -281,7 +295,8 @@ impl Native {
     pub const fn hybrid<F: NativeBody>(name: &'static str, body: F) -> Native {
         Native::special(name, Kind::Hybrid, body)
     }
-    /// A native of a kind that the interpreter treats itself; `body` is what happens when Rust code calls it directly.
+    /// A native of a kind that the interpreter treats itself; `body` is what happens when Rust code calls it
+    /// directly.
     pub const fn special<F: NativeBody>(name: &'static str, kind: Kind, _body: F) -> Native {
         const { assert!(size_of::<F>() == 0, "a native is a function, not a pointer to one") };
         Native { name, kind, intrinsic: None, quick: None, entry: enter::<F> }
@@ -319,7 +334,8 @@ impl Native {
     /// Runs the native in the running frame.
     #[inline(always)]
     pub fn run(&self, vm: &mut Vm) -> LuaResult<u32> {
-        // SAFETY: a borrowed `Vm` is live and owned; natives find their arguments by the running frame, whatever it is.
+        // SAFETY: a borrowed `Vm` is live and owned; natives find their arguments by the running frame,
+        // whatever it is.
         let n = unsafe { (self.entry)(vm) };
         if n >= 0 { Ok(n as u32) } else { Err(thrown_of(n)) }
     }
@@ -391,8 +407,8 @@ fn run_body<F: NativeBody>(body: F, vm: &mut Vm) -> LuaResult<u32> {
 #[cfg(debug_assertions)]
 fn run_body<F: NativeBody>(body: F, vm: &mut Vm) -> LuaResult<u32> {
     let vm: *mut Vm = vm;
-    // SAFETY: the pointer comes from the reference, which is not used meanwhile. After a panic the state may be half changed; the program is
-    // told so and is a test.
+    // SAFETY: the pointer comes from the reference, which is not used meanwhile. After a panic the state may
+    // be half changed; the program is told so and is a test.
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(unsafe { &mut *vm }))) {
         Ok(result) => result,
         Err(payload) => {

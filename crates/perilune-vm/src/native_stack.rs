@@ -1,27 +1,33 @@
 //! Native stacks for coroutines, taken only while a native call lives in one.
 //!
-//! Lua frames of a coroutine need no native stack: whoever resumes it runs them on its own (`coroutine.rs`). A native function that may call Lua
-//! (`sort` with a comparator, `gsub` with a function, `require`, ...) is different: if the Lua code below it yields, the native's frame has to stay somewhere.
-//! So inside a coroutine such a native runs on a *native stack* of the coroutine's own, from a pool, given back when the native
-//! returns. 200,000 parked coroutines hold 200,000 value stacks, and native stacks only for those parked inside a native.
+//! Lua frames of a coroutine need no native stack: whoever resumes it runs them on its own (`coroutine.rs`).
+//! A native function that may call Lua (`sort` with a comparator, `gsub` with a function, `require`, ...) is
+//! different: if the Lua code below it yields, the native's frame has to stay somewhere. So inside a
+//! coroutine such a native runs on a *native stack* of the coroutine's own, from a pool, given back when the
+//! native returns. 200,000 parked coroutines hold 200,000 value stacks, and native stacks only for those
+//! parked inside a native.
 //!
 //! ```text
 //! thread's stack:    execute E1 ... resumes co inline ... co calls gsub --> resume_native_stack -+
 //! co's native stack:                                       gsub -> execute E2 -> callback yields -+ suspend: E1 goes on with the resumer
 //! ```
-//! While a coroutine owns a native stack, everything it runs runs there; a later resume, from whatever native stack, switches to it. E2 returns
-//! to gsub, gsub returns, and the native stack is finished: its outcome is handled by the `execute` that resumed it last.
+//! While a coroutine owns a native stack, everything it runs runs there; a later resume, from whatever native
+//! stack, switches to it. E2 returns to gsub, gsub returns, and the native stack is finished: its outcome is
+//! handled by the `execute` that resumed it last.
 //!
 //! # What the collector sees
-//! The running native stack from the stack pointer up; every native stack that waits for the running one, from where it
-//! switched (`chain`); every suspended native stack of a reachable coroutine, from where it suspended.
+//! The running native stack from the stack pointer up; every native stack that waits for the running one,
+//! from where it switched (`chain`); every suspended native stack of a reachable coroutine, from where it
+//! suspended.
 //!
 //! # Discarding
-//! A suspended native stack is never just dropped: Rust frames on it may own memory. It is resumed while the state says
-//! [`Signal::Discard`](crate::native::Signal), and everything on it returns that, whatever it does ([`Vm::call_native`]); no Lua frame is entered on the way.
+//! A suspended native stack is never just dropped: Rust frames on it may own memory. It is resumed while the
+//! state says [`Signal::Discard`](crate::native::Signal), and everything on it returns that, whatever it does
+//! ([`Vm::call_native`]); no Lua frame is entered on the way.
 //!
-//! Rejected: a native stack per coroutine from the start (4 KiB resident each against 1 KiB for the whole coroutine, and a switch through memory for every
-//! resume); continuations in every native, as PUC Lua's `lua_callk` (it splits each native in two and `sort` and `gsub` never got theirs).
+//! Rejected: a native stack per coroutine from the start (4 KiB resident each against 1 KiB for the whole
+//! coroutine, and a switch through memory for every resume); continuations in every native, as PUC Lua's
+//! `lua_callk` (it splits each native in two and `sort` and `gsub` never got theirs).
 
 mod told;
 
@@ -84,7 +90,8 @@ pub(crate) struct NativeStacks {
     slabs: Vec<usize>,
     /// What is known of those that the running thread is on.
     pub running: Running,
-    /// The coroutine whose native stack has just handed on [`Step::Park`]; null: the native parked on the pump's own stack.
+    /// The coroutine whose native stack has just handed on [`Step::Park`]; null: the native parked on the
+    /// pump's own stack.
     pub parked: *mut Thread,
 }
 
@@ -106,8 +113,9 @@ pub(crate) struct Running {
     pub chain: Vec<(usize, usize)>,
     /// End (highest address) of the running native stack.
     pub end: usize,
-    /// From where the running native stack is scanned: where its innermost `execute` was entered. What the interpreter itself keeps on the native stack is of no
-    /// interest: its values are in registers of Lua frames. 0: no `execute` on this stack yet, scan from the stack pointer.
+    /// From where the running native stack is scanned: where its innermost `execute` was entered. What the
+    /// interpreter itself keeps on the native stack is of no interest: its values are in registers of Lua
+    /// frames. 0: no `execute` on this stack yet, scan from the stack pointer.
     pub scan_from: usize,
     /// A nested call may not start below this address.
     pub limit: usize,
@@ -186,7 +194,8 @@ impl Vm {
         }
     }
 
-    /// Must a native that may call Lua run on a native stack? Yes in a coroutine that could yield and has none yet.
+    /// Must a native that may call Lua run on a native stack? Yes in a coroutine that could yield and has
+    /// none yet.
     #[inline]
     pub(crate) fn needs_native_stack(&self) -> bool {
         // SAFETY: there is always a running coroutine.
@@ -213,7 +222,8 @@ impl Vm {
         unsafe { self.run_on_native_stack(Some(native), move |vm| vm.run_native(native)) }
     }
 
-    /// Runs `f`, which may close variables and so call Lua, where a yield can suspend it: on a native stack if the running coroutine needs one.
+    /// Runs `f`, which may close variables and so call Lua, where a yield can suspend it: on a native stack
+    /// if the running coroutine needs one.
     pub(crate) unsafe fn closing_on_native_stack(&mut self, f: impl FnOnce(&mut Vm) -> Flow) -> Flow {
         // SAFETY: the running coroutine.
         unsafe {
@@ -246,7 +256,8 @@ impl Vm {
             hand_off: None,
             told: Told::new(),
         }));
-        // SAFETY: the closure runs on the native stack while `vm` and `native_stack` live: it is freed only after the call has finished.
+        // SAFETY: the closure runs on the native stack while `vm` and `native_stack` live: it is freed only
+        // after the call has finished.
         unsafe {
             (*native_stack).run = Some(Coroutine::with_stack_unchecked(
                 Memory { low },
@@ -317,8 +328,8 @@ impl Vm {
         }
     }
 
-    /// The running code of `th`, on its native stack, has yielded and the state is the resumer's: lets that of the resumer go on with `outcome`.
-    /// Returns when `th` is resumed.
+    /// The running code of `th`, on its native stack, has yielded and the state is the resumer's: lets that
+    /// of the resumer go on with `outcome`. Returns when `th` is resumed.
     pub(crate) unsafe fn suspend_native_stack(&mut self, th: *mut Thread, outcome: Flow) -> Flow {
         // SAFETY: called on the native stack of `th`.
         unsafe {
@@ -342,7 +353,8 @@ impl Vm {
         }
     }
 
-    /// A fiber has parked: lets the native stack below go on with that. Returns when the native stack that runs here is resumed.
+    /// A fiber has parked: lets the native stack below go on with that. Returns when the native stack that
+    /// runs here is resumed.
     pub(crate) unsafe fn suspend_parked(&mut self) {
         // SAFETY: called on the native stack of a coroutine.
         unsafe {
@@ -386,7 +398,8 @@ impl Vm {
         }
     }
 
-    /// Lets the native frames on the native stack of `th` return, down to the last: the state says that they are being discarded.
+    /// Lets the native frames on the native stack of `th` return, down to the last: the state says that they
+    /// are being discarded.
     pub(crate) unsafe fn discard_on_native_stack(&mut self, th: *mut Thread) {
         // SAFETY: a suspended native stack; its coroutine, or one that it waits for, is the running one.
         unsafe {

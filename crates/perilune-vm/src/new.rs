@@ -196,7 +196,8 @@ impl Vm {
         th
     }
 
-    /// Compiles or undumps a chunk into a function whose first upvalue is `env` (`None`: the globals). The error is the message, a string.
+    /// Compiles or undumps a chunk into a function whose first upvalue is `env` (`None`: the globals). The
+    /// error is the message, a string.
     pub fn load(
         &mut self,
         source: &[u8],
@@ -227,8 +228,9 @@ impl Vm {
         self.chunk_function(result, env)
     }
 
-    /// As [`Vm::load`], of a chunk of which `first` is there; `more` appends the next piece, if there is one. It is asked for no more than
-    /// it takes to compile the chunk or to refuse it. If it fails, it says that there is none, and the result means nothing.
+    /// As [`Vm::load`], of a chunk of which `first` is there; `more` appends the next piece, if there is one.
+    /// It is asked for no more than it takes to compile the chunk or to refuse it. If it fails, it says that
+    /// there is none, and the result means nothing.
     pub fn load_pieces(
         &mut self,
         first: Vec<u8>,

@@ -1,5 +1,5 @@
-//! Arithmetic and comparison of numbers as the manual defines them (3.4.1 to 3.4.4): integers wrap, `//` and `%` round towards minus
-//! infinity, integers and floats compare by their mathematical values.
+//! Arithmetic and comparison of numbers as the manual defines them (3.4.1 to 3.4.4): integers wrap, `//` and
+//! `%` round towards minus infinity, integers and floats compare by their mathematical values.
 
 use crate::value::{Tag, Value};
 use perilune_syntax::ast::BinOp;
@@ -44,14 +44,15 @@ pub(crate) fn pow(a: f64, b: f64) -> f64 {
     if b == 2.0 { a * a } else { power_of_two(a, b).unwrap_or_else(|| any_power(a, b)) }
 }
 
-/// Not inlined: the compiler takes the library's function for something cheap, and calls it before it is known whether it is wanted.
+/// Not inlined: the compiler takes the library's function for something cheap, and calls it before it is
+/// known whether it is wanted.
 #[inline(never)]
 fn any_power(a: f64, b: f64) -> f64 {
     a.powf(b)
 }
 
-/// `a ^ b` where `a`, a power of two, has an integral exponent: the result is a power of two as well, which programs write for shifts of bits. `None`: not
-/// so, or the result is no normal number.
+/// `a ^ b` where `a`, a power of two, has an integral exponent: the result is a power of two as well, which
+/// programs write for shifts of bits. `None`: not so, or the result is no normal number.
 #[inline]
 fn power_of_two(a: f64, b: f64) -> Option<f64> {
     const FRACTION: u32 = f64::MANTISSA_DIGITS - 1;
@@ -100,8 +101,8 @@ pub(crate) fn number_to_int(v: Value) -> Option<i64> {
     }
 }
 
-/// The result of `op` on two numbers; `None` if an operand is no number (or, for bitwise operators, has no integer value).
-/// Integer division by zero is `Err`: the name of the operation that failed.
+/// The result of `op` on two numbers; `None` if an operand is no number (or, for bitwise operators, has no
+/// integer value). Integer division by zero is `Err`: the name of the operation that failed.
 pub(crate) fn arith(op: BinOp, a: Value, b: Value) -> Option<Result<Value, &'static str>> {
     use BinOp::*;
     match op {
@@ -180,8 +181,8 @@ pub(crate) fn equal(a: Value, b: Value) -> bool {
     compare(a, b) == Some(Ordering::Equal)
 }
 
-/// How a numeric `for` with integer start and step clips its limit: the limit, or `None` if the loop does not run.
-/// The limit is a number (already checked).
+/// How a numeric `for` with integer start and step clips its limit: the limit, or `None` if the loop does not
+/// run. The limit is a number (already checked).
 pub(crate) fn for_limit(start: i64, limit: Value, step: i64) -> Option<i64> {
     let lim = match limit.tag() {
         Tag::INT => limit.int_bits(),

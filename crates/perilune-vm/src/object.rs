@@ -1,25 +1,27 @@
-//! The layouts of heap objects. Each starts with the heap's [`Header`], whose `kind` is the object's [`crate::Tag`].
+//! The layouts of heap objects. Each starts with the heap's [`Header`], whose `kind` is the object's
+//! [`crate::Tag`].
 //!
-//! What grows (a table's parts, a coroutine's stack) lives in *buffers*: objects of kind `BUFFER` that hold a header and bare
-//! storage. Only their owner points at them (at the first byte past the header) and only the owner's `trace` looks inside, so a buffer needs no
-//! kind of its own for each content. Nothing here has a destructor; native resources (`Arc<Proto>`, native stacks, boxed userdata)
-//! are listed in `gc.rs` and released when the collector finds their owner dead.
+//! What grows (a table's parts, a coroutine's stack) lives in *buffers*: objects of kind `BUFFER` that hold a
+//! header and bare storage. Only their owner points at them (at the first byte past the header) and only the
+//! owner's `trace` looks inside, so a buffer needs no kind of its own for each content. Nothing here has a
+//! destructor; native resources (`Arc<Proto>`, native stacks, boxed userdata) are listed in `gc.rs` and
+//! released when the collector finds their owner dead.
 
 use crate::native::Native;
 use crate::value::{Gc, Value};
 use perilune_heap::Header;
 use perilune_syntax::{Instr, Proto};
 
-/// A string: immutable bytes with a NUL after them. A string used as a table key is *interned* first: among interned strings,
-/// equal bytes mean equal address. See `string.rs`.
+/// A string: immutable bytes with a NUL after them. A string used as a table key is *interned* first: among
+/// interned strings, equal bytes mean equal address. See `string.rs`.
 #[repr(C)]
 pub struct LuaString {
     /// Its epoch means nothing, as strings are never logged: `island/lookups.rs` keeps a number there.
     pub(crate) header: Header,
     /// Hash of the bytes; 0: not computed yet.
     pub(crate) hash: u32,
-    /// Global id of this text as a field name of some shape; 0: no shape has such a field. Only interned strings have one; others
-    /// keep here where their twin may be found (`string.rs`).
+    /// Global id of this text as a field name of some shape; 0: no shape has such a field. Only interned
+    /// strings have one; others keep here where their twin may be found (`string.rs`).
     pub(crate) atom: u32,
     /// Length in bytes.
     pub(crate) len: u32,
@@ -28,7 +30,8 @@ pub struct LuaString {
 
 /// Bit of `Header::flags` of a string: it is the interned one of its text.
 pub(crate) const STRING_INTERNED: u8 = 1;
-/// Bit of `Header::flags` of a string that is not interned: it has been looked up in a dictionary of an island (`island/lookups.rs`).
+/// Bit of `Header::flags` of a string that is not interned: it has been looked up in a dictionary of an
+/// island (`island/lookups.rs`).
 pub(crate) const STRING_MET: u8 = 2;
 /// Bytes before a string's text.
 pub(crate) const STRING_DATA: usize = 20;
@@ -43,12 +46,12 @@ impl LuaString {
 }
 
 impl Gc<LuaString> {
-    /// The bytes. They stay in place while the string is reachable (from a stack slot, an object, or a native frame): do not
-    /// keep the slice beyond that.
+    /// The bytes. They stay in place while the string is reachable (from a stack slot, an object, or a native
+    /// frame): do not keep the slice beyond that.
     #[inline(always)]
     pub fn bytes<'a>(self) -> &'a [u8] {
-        // SAFETY: `len` bytes follow the header of a string; strings are immutable and do not move; the caller keeps to
-        // the reachability rule above.
+        // SAFETY: `len` bytes follow the header of a string; strings are immutable and do not move; the
+        // caller keeps to the reachability rule above.
         unsafe { std::slice::from_raw_parts((self.ptr() as *const u8).add(STRING_DATA), self.len as usize) }
     }
     /// The bytes as text for messages, invalid UTF-8 replaced.
@@ -75,19 +78,22 @@ pub struct Table {
     pub(crate) header: Header,
     /// The shape that maps string keys to `slots`; 0 ([`crate::shape::DICT`]): string keys are in `nodes`.
     pub(crate) shape: u32,
-    /// When this table serves as a metatable: bit e set means "metamethod e (`meta::Event`, the first eight) is known to be absent".
-    /// Cleared by every store of a string key that starts with "__".
+    /// When this table serves as a metatable: bit e set means "metamethod e (`meta::Event`, the first eight)
+    /// is known to be absent". Cleared by every store of a string key that starts with "__".
     pub(crate) absent: u8,
     pub(crate) kind: ArrayKind,
-    /// log2 of the number of nodes; if `nodes` is null, one more than the logarithm of the number of nodes to make first, or 0.
+    /// log2 of the number of nodes; if `nodes` is null, one more than the logarithm of the number of nodes to
+    /// make first, or 0.
     pub(crate) log2_nodes: u8,
     /// Capacity of `slots`, at most 128.
     pub(crate) slot_cap: u8,
     /// Null: none.
     pub(crate) metatable: *mut Table,
-    /// Values of the shape's fields: right behind this struct (inline) or in a buffer; null if `slot_cap` is 0.
+    /// Values of the shape's fields: right behind this struct (inline) or in a buffer; null if `slot_cap`
+    /// is 0.
     pub(crate) slots: *mut Value,
-    /// `array_cap` elements of 16 bytes (General) or 8 (Int, Float); which are in use: `table/array.rs`. Inline (behind the slots) or in a buffer; null if none.
+    /// `array_cap` elements of 16 bytes (General) or 8 (Int, Float); which are in use: `table/array.rs`.
+    /// Inline (behind the slots) or in a buffer; null if none.
     pub(crate) array: *mut u8,
     pub(crate) array_len: u32,
     pub(crate) array_cap: u32,
@@ -100,11 +106,13 @@ pub struct Table {
     pub(crate) inline_array: u16,
 }
 
-/// Bit of `Header::flags` of a table: inline caches depend on where its fields are; a change of its structure bumps `Vm::proto_version`.
+/// Bit of `Header::flags` of a table: inline caches depend on where its fields are; a change of its structure
+/// bumps `Vm::proto_version`.
 pub(crate) const TABLE_IS_PROTO: u8 = 1;
 /// Bit of `Header::flags` of a table: its finaliser has been registered (`__gc`).
 pub(crate) const TABLE_FINALIZE: u8 = 2;
-/// Bit of `Header::flags` of a table: it is empty and stays so, because it stands for the globals of a task (`parcel/snapshot.rs`).
+/// Bit of `Header::flags` of a table: it is empty and stays so, because it stands for the globals of a task
+/// (`parcel/snapshot.rs`).
 pub(crate) const TABLE_GUARDED: u8 = 128;
 
 /// A node of a table's hash part: 24 bytes.
@@ -147,7 +155,8 @@ pub struct ProtoInst {
     pub(crate) heat: u32,
     /// How often it has lost machine code that did not do.
     pub(crate) setbacks: u8,
-    /// A call with at least so many arguments, and fewer than 255, leaves nothing to be done for them: its parameters, or 255, if it is one of variable arguments.
+    /// A call with at least so many arguments, and fewer than 255, leaves nothing to be done for them: its
+    /// parameters, or 255, if it is one of variable arguments.
     pub(crate) takes: u8,
     /// Bytes of the stack that its registers take.
     pub(crate) frame_bytes: u16,
@@ -195,8 +204,8 @@ impl LuaClosure {
 pub struct Upval {
     pub(crate) header: Header,
     pub(crate) v: *mut Value,
-    /// The value once closed. While open it is no value: its payload is the next open upvalue of the thread (further down the stack), and the
-    /// padding behind its tag is the thread itself.
+    /// The value once closed. While open it is no value: its payload is the next open upvalue of the thread
+    /// (further down the stack), and the padding behind its tag is the thread itself.
     pub(crate) closed: Value,
 }
 
@@ -210,7 +219,8 @@ impl Upval {
     /// Makes this an open upvalue of `th`, the last one being `next`.
     pub(crate) fn open(&mut self, slot: *mut Value, next: *mut Upval, th: *mut Thread) {
         self.v = slot;
-        // SAFETY: both words are this object's; the lowest byte of the second becomes a tag that no program sees.
+        // SAFETY: both words are this object's; the lowest byte of the second becomes a tag that no program
+        // sees.
         unsafe {
             *Value::link(&raw mut self.closed) = next as u64;
             *self.owner_word() = (th as u64) << 16 | crate::value::Tag::FRAME.0 as u64;
@@ -283,8 +293,8 @@ impl Status {
     }
 }
 
-/// A coroutine: a value stack with frames on it, and a native stack only while native frames live in it. The running thread's `base` and `top` are in the
-/// `Vm`; they are saved here when it stops running.
+/// A coroutine: a value stack with frames on it, and a native stack only while native frames live in it. The
+/// running thread's `base` and `top` are in the `Vm`; they are saved here when it stops running.
 #[repr(C)]
 pub struct Thread {
     pub(crate) header: Header,
@@ -316,24 +326,29 @@ pub struct Thread {
     pub(crate) hook_pc: i32,
     /// The next instruction is reached by a backward jump: it does not enter the function.
     pub(crate) hook_looped: bool,
-    /// While a call or return hook runs: the first of the values passed or returned, as a local variable's number.
+    /// While a call or return hook runs: the first of the values passed or returned, as a local variable's
+    /// number.
     pub(crate) transfer_first: u32,
     /// How many there are.
     pub(crate) transfer_count: u32,
     /// `Vm::c_calls` of whoever resumed it.
     pub(crate) calls_below: u32,
-    /// Distance of the frame from `stack` that called `protected_call` last, in slots: message handlers of it and below do not see errors. 0: none.
+    /// Distance of the frame from `stack` that called `protected_call` last, in slots: message handlers of it
+    /// and below do not see errors. 0: none.
     pub(crate) handler_floor: u32,
-    /// While a message handler runs: where the search for it began, and the frame of its `xpcall`, both as distances from `stack`; 0: none.
-    /// An error of the handler is looked for a handler from further up, and need not pass the frames in between again.
+    /// While a message handler runs: where the search for it began, and the frame of its `xpcall`, both as
+    /// distances from `stack`; 0: none. An error of the handler is looked for a handler from further up, and
+    /// need not pass the frames in between again.
     pub(crate) handler_search: (u32, u32),
     /// `Vm::no_yield` while it does not run.
     pub(crate) no_yield: u32,
     /// Native calls nested in this coroutine while it is suspended (the C-stack depth to restore).
     pub(crate) depth: u32,
-    /// Calls of `pcall` and `xpcall` that have not returned; each frame of one keeps the number before it in `shift`.
+    /// Calls of `pcall` and `xpcall` that have not returned; each frame of one keeps the number before it in
+    /// `shift`.
     pub(crate) pcalls: u32,
-    /// One of the calls that count in `no_yield` closes this coroutine's variables; a fiber may wait there nevertheless.
+    /// One of the calls that count in `no_yield` closes this coroutine's variables; a fiber may wait there
+    /// nevertheless.
     pub(crate) closing: bool,
     /// A Lua value may refer to it though it is a fiber's root: `coroutine.running` has told.
     pub(crate) escaped: bool,

@@ -1,15 +1,20 @@
 //! Values that are kept over calls.
 //!
-//! A [`Value`] is good while the collector finds it: in a slot of a frame, in an object, on a native stack. Natives have their values there, and pay nothing for it. What a host keeps
-//! beside that (a callback in a structure of its own, a module that it looked up once) goes into a slot of the domain's table of roots, by a [`Rooted`].
+//! A [`Value`] is good while the collector finds it: in a slot of a frame, in an object, on a native stack.
+//! Natives have their values there, and pay nothing for it. What a host keeps beside that (a callback in a
+//! structure of its own, a module that it looked up once) goes into a slot of the domain's table of roots, by
+//! a [`Rooted`].
 //!
-//! A handle belongs to one state and stays with its owner: it is not `Send`, and the state that it is used with is compared with its own. Dropping it frees the slot, also in
-//! the middle of a collection's pause and after the state has gone, because the slots are counted by whoever has a handle.
+//! A handle belongs to one state and stays with its owner: it is not `Send`, and the state that it is used
+//! with is compared with its own. Dropping it frees the slot, also in the middle of a collection's pause and
+//! after the state has gone, because the slots are counted by whoever has a handle.
 //!
-//! The table is scanned whole by each collection and so needs no barrier. It is meant for tens or hundreds of values; what has thousands keeps them in a table.
+//! The table is scanned whole by each collection and so needs no barrier. It is meant for tens or hundreds of
+//! values; what has thousands keeps them in a table.
 //!
-//! Rejected: fields of the registry under made-up names (who drops one needs the state, and a forgotten one is never found); a list of handles on the native stack, as
-//! other machines have (native frames of coroutines are suspended in any order).
+//! Rejected: fields of the registry under made-up names (who drops one needs the state, and a forgotten one
+//! is never found); a list of handles on the native stack, as other machines have (native frames of
+//! coroutines are suspended in any order).
 
 use crate::Vm;
 use crate::native::LuaResult;

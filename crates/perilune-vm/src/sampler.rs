@@ -1,17 +1,21 @@
 //! Samplers: where processor time goes and who allocates, as events (`docs/tracing-design.md`).
 //!
 //! # A sample
-//! Something that may happen at any moment (a tick of the thread's clock, in a signal handler) or deep inside of an operation (an allocation) asks for a look at the
-//! running code. It cannot look itself: registers of handlers are not in the frames, stacks move. So it notes what it knows ([`Sampler::note_tick`]) and *springs* the domain's dispatch
-//! table: every entry becomes `op_sampled`. Whatever instruction comes next lands there, with all registers at hand ([`Vm::take_samples`]), and goes on as if nothing had been.
+//! Something that may happen at any moment (a tick of the thread's clock, in a signal handler) or deep inside
+//! of an operation (an allocation) asks for a look at the running code. It cannot look itself: registers of
+//! handlers are not in the frames, stacks move. So it notes what it knows ([`Sampler::note_tick`]) and
+//! *springs* the domain's dispatch table: every entry becomes `op_sampled`. Whatever instruction comes next
+//! lands there, with all registers at hand ([`Vm::take_samples`]), and goes on as if nothing had been.
 //!
-//! A domain that is being sampled runs on a table of its own for this, a copy of the plain one. The static table is in use otherwise, so nobody pays who is not sampled. While a hook is set the
-//! table of hooks is in use; it asks.
+//! A domain that is being sampled runs on a table of its own for this, a copy of the plain one. The static
+//! table is in use otherwise, so nobody pays who is not sampled. While a hook is set the table of hooks is in
+//! use; it asks.
 //!
 //! # What is noted
-//! How much time has passed, and whether it went to Lua, a native, or the collector: `Vm::base` is the base of a native's frame while that runs, and
-//! [`Sampler::collecting`] is set while the collector does. The native is noted too: when the sample is taken it has probably returned.
-//! If several ticks come before the next instruction (a native that runs for long) their time adds up.
+//! How much time has passed, and whether it went to Lua, a native, or the collector: `Vm::base` is the base
+//! of a native's frame while that runs, and [`Sampler::collecting`] is set while the collector does. The
+//! native is noted too: when the sample is taken it has probably returned. If several ticks come before the
+//! next instruction (a native that runs for long) their time adds up.
 //!
 //! | file | |
 //! |---|---|
@@ -50,12 +54,14 @@ struct Spent {
     leaf_native: AtomicUsize,
 }
 
-/// What a domain keeps for its samplers. Signal handlers of the thread that runs the domain come in between at any time, hence the atomics.
+/// What a domain keeps for its samplers. Signal handlers of the thread that runs the domain come in between
+/// at any time, hence the atomics.
 pub(crate) struct Sampler {
     paths: Paths,
     /// Whom the sampler belongs to; null until a thread has entered.
     vm: AtomicPtr<Vm>,
-    /// The domain's own table: made when it is first sampled, and there as long as the domain, because the interpreter may hold it in a register.
+    /// The domain's own table: made when it is first sampled, and there as long as the domain, because the
+    /// interpreter may hold it in a register.
     table: AtomicPtr<Handlers>,
     /// The domain runs on its own table.
     on: AtomicBool,
@@ -95,7 +101,8 @@ const RELAXED: Ordering = Ordering::Relaxed;
 const ENTER: usize = crate::machine::ENTER as usize;
 
 impl Sampler {
-    /// A tick of the clock of the thread that runs the domain, which it has interrupted at this address and stack pointer: this much of its time has passed. False: the domain is not sampled. Async-signal-safe.
+    /// A tick of the clock of the thread that runs the domain, which it has interrupted at this address and
+    /// stack pointer: this much of its time has passed. False: the domain is not sampled. Async-signal-safe.
     ///
     /// # Safety
     /// The calling thread runs the domain.
@@ -129,8 +136,9 @@ impl Sampler {
         true
     }
 
-    /// Where machine code has called what it leaves to others, whose frames begin at this stack pointer: the first word above it that is an address in machine code. 0: there is none
-    /// near. Something older may lie in between, and then it is that.
+    /// Where machine code has called what it leaves to others, whose frames begin at this stack pointer: the
+    /// first word above it that is an address in machine code. 0: there is none near. Something older may lie
+    /// in between, and then it is that.
     fn called_from(&self, stack: usize) -> usize {
         /// So many words are looked at.
         const NEAR: usize = 1024;
@@ -155,7 +163,8 @@ impl Sampler {
         self.spring();
     }
 
-    /// The native that runs: the base of its frame, and which one it is; zeros if it is Lua code. `None`: it is the host, between two calls into Lua.
+    /// The native that runs: the base of its frame, and which one it is; zeros if it is Lua code. `None`: it
+    /// is the host, between two calls into Lua.
     fn running_native(&self) -> Option<(usize, usize)> {
         // SAFETY: the thread runs the domain, and `Vm::base` is the base of a frame (`clock.rs`).
         unsafe {
@@ -171,7 +180,8 @@ impl Sampler {
                 return None;
             }
             let function: Value = *base.sub(crate::frame::CALL_GAP);
-            // Results go to where the function lies, word by word: what has the tag of a native may have another value's payload by now.
+            // Results go to where the function lies, word by word: what has the tag of a native may have
+            // another value's payload by now.
             if !natives::may_lie_at(function.payload() as usize) {
                 return Some((0, 0));
             }
@@ -226,7 +236,8 @@ impl Sampler {
         if vm.is_null() { &HANDLERS } else { unsafe { (*vm).lua.machine.table() } }
     }
 
-    /// The table that the domain's own one is a copy of has changed: the domain begins or ends to record what it meets, or has its first machine code.
+    /// The table that the domain's own one is a copy of has changed: the domain begins or ends to record what
+    /// it meets, or has its first machine code.
     pub fn follow_plain(&self) {
         // A tick that comes in between is noted, and taken with the next one.
         if !self.sprung.swap(true, RELAXED) {
@@ -264,8 +275,8 @@ fn fill(table: *mut Handlers, with: impl Fn(usize) -> crate::interp::Handler) {
         return;
     }
     for n in (0..Op::ALL.len()).chain([ENTER]) {
-        // SAFETY: the domain's own table, which the thread that runs the domain alone touches; a handler of signals may come in between two entries, and
-        // the interpreter reads whole entries.
+        // SAFETY: the domain's own table, which the thread that runs the domain alone touches; a handler of
+        // signals may come in between two entries, and the interpreter reads whole entries.
         unsafe { (&raw mut (*table).0[n]).write_volatile(with(n)) };
     }
 }
@@ -374,7 +385,8 @@ impl Vm {
         self.sample_copy(Copying::OUT, f)
     }
 
-    /// Calls `f`, which copies values that another domain has sent from a call path: time and memory that it takes are told as such.
+    /// Calls `f`, which copies values that another domain has sent from a call path: time and memory that it
+    /// takes are told as such.
     pub(crate) fn sample_copy_in<T>(&mut self, sent_at: u32, f: impl FnOnce(&mut Vm) -> T) -> T {
         self.sample_copy(Copying::into(sent_at), f)
     }
@@ -444,7 +456,8 @@ impl Vm {
         }
     }
 
-    /// The interpreter is before an instruction, with everything stored: takes the samples that were asked for.
+    /// The interpreter is before an instruction, with everything stored: takes the samples that were asked
+    /// for.
     #[inline(never)]
     pub(crate) fn take_samples(&mut self) {
         let outside = clock::own().take_outside();

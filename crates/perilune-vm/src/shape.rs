@@ -1,30 +1,37 @@
 //! Shapes: which slot holds which string-keyed field.
 //!
-//! A shape (hidden class) is an immutable list of field names; field *i* of a table with this shape is in its slot *i*. Shapes form a
-//! tree: the root has no field, a child adds one field to its parent. Tables that get the same fields in the same order
-//! share a shape, so "is the shape 1234?" answers "is field `x` in slot 0?" for inline caches and machine code.
+//! A shape (hidden class) is an immutable list of field names; field *i* of a table with this shape is in its
+//! slot *i*. Shapes form a tree: the root has no field, a child adds one field to its parent. Tables that get
+//! the same fields in the same order share a shape, so "is the shape 1234?" answers "is field `x` in slot 0?"
+//! for inline caches and machine code.
 //!
 //! # Global, append-only
-//! Shapes are identified by a `u32` and belong to the process: what one domain learned about code is true in all. They refer to names by
-//! *atom*, a global `u32` for a text, hence hold no pointer into any private heap. A shape is never changed or freed. Reading takes no
-//! lock (`shape/tree.rs`): ids index chunks that never move, and a shape's contents are complete before its id is told to anyone. Making one takes a
-//! mutex, but only the first time a domain takes a transition: after that it is in the parent's `first_child` or in the domain's cache.
+//! Shapes are identified by a `u32` and belong to the process: what one domain learned about code is true in
+//! all. They refer to names by *atom*, a global `u32` for a text, hence hold no pointer into any private
+//! heap. A shape is never changed or freed. Reading takes no lock (`shape/tree.rs`): ids index chunks that
+//! never move, and a shape's contents are complete before its id is told to anyone. Making one takes a mutex,
+//! but only the first time a domain takes a transition: after that it is in the parent's `first_child` or in
+//! the domain's cache.
 //!
 //! # Bounded
-//! An atom is made only for a transition, and transitions are capped: [`MAX_FIELDS`] fields in a shape, [`FAN_OUT`] children of one,
-//! [`MAX_SHAPES`] in total, names of [`MAX_NAME`] bytes. Beyond a cap the answer is "no transition" and the table becomes a dictionary. So a program that invents field
-//! names for ever costs at most these caps.
+//! An atom is made only for a transition, and transitions are capped: [`MAX_FIELDS`] fields in a shape,
+//! [`FAN_OUT`] children of one, [`MAX_SHAPES`] in total, names of [`MAX_NAME`] bytes. Beyond a cap the answer
+//! is "no transition" and the table becomes a dictionary. So a program that invents field names for ever
+//! costs at most these caps.
 //!
-//! Names also come from data (`table/data.rs`), and data comes from anywhere. So a decoder makes a shape only for names that it has met in this order before,
-//! and all data together at most a quarter of the shapes, with lower caps for children: what a program's text needs is left.
+//! Names also come from data (`table/data.rs`), and data comes from anywhere. So a decoder makes a shape only
+//! for names that it has met in this order before, and all data together at most a quarter of the shapes,
+//! with lower caps for children: what a program's text needs is left.
 //!
 //! # Atoms and a domain's strings
-//! An interned string carries the atom of its text in `LuaString::atom`, 0 if this domain has not met it as a field. The invariant that
-//! makes look-ups local: **if a table of this domain has a shape, all names of the shape are adopted here**, that is, their strings
-//! exist, carry their atoms, and are kept alive by [`ShapeTable`]. Transitions adopt as they go; a shape that arrives in another way
-//! (a decoded message) must pass through [`Vm::adopt_shape`] first. Adopted names are roots: at most one string per atom, so
-//! bounded too; keeping them weakly would need atoms to survive their strings. Machine code that another domain has recorded asks for the atom before it gives a table
-//! a longer shape. The verifier of the heap checks the invariant for every table.
+//! An interned string carries the atom of its text in `LuaString::atom`, 0 if this domain has not met it as a
+//! field. The invariant that makes look-ups local: **if a table of this domain has a shape, all names of the
+//! shape are adopted here**, that is, their strings exist, carry their atoms, and are kept alive by
+//! [`ShapeTable`]. Transitions adopt as they go; a shape that arrives in another way (a decoded message) must
+//! pass through [`Vm::adopt_shape`] first. Adopted names are roots: at most one string per atom, so bounded
+//! too; keeping them weakly would need atoms to survive their strings. Machine code that another domain has
+//! recorded asks for the atom before it gives a table a longer shape. The verifier of the heap checks the
+//! invariant for every table.
 
 mod sync;
 mod tree;
@@ -65,8 +72,8 @@ pub(crate) fn field_count(id: u32) -> u32 {
     TREE.shape(id).count()
 }
 
-/// The slot of the field `key` (an interned string) in tables of shape `id`; `None`: such tables have no field of that name, and neither
-/// have they in their hash part, unless `id` is [`DICT`].
+/// The slot of the field `key` (an interned string) in tables of shape `id`; `None`: such tables have no
+/// field of that name, and neither have they in their hash part, unless `id` is [`DICT`].
 #[inline]
 pub(crate) fn lookup(id: u32, key: Gc<LuaString>) -> Option<u32> {
     debug_assert!(key.is_interned());
@@ -113,7 +120,8 @@ impl Default for ShapeTable {
 }
 
 impl ShapeTable {
-    /// Reports the strings of adopted atoms, which are roots: in a minor collection only those adopted since the last collection.
+    /// Reports the strings of adopted atoms, which are roots: in a minor collection only those adopted since
+    /// the last collection.
     pub(crate) fn trace(&self, minor: bool, mut mark: impl FnMut(Obj)) {
         if minor {
             for &atom in &self.recent {
@@ -186,7 +194,8 @@ impl ShapeTable {
 }
 
 impl Vm {
-    /// The shape that adds the field `key` (interned) to shape `id`, which does not have it; `None` beyond a cap.
+    /// The shape that adds the field `key` (interned) to shape `id`, which does not have it; `None` beyond a
+    /// cap.
     #[inline]
     pub(crate) fn shape_transition(&mut self, id: u32, key: Gc<LuaString>) -> Option<u32> {
         debug_assert!(id != DICT && lookup(id, key).is_none());
@@ -202,8 +211,8 @@ impl Vm {
         self.ask_for_transition(id, key, Origin::Program)
     }
 
-    /// The shape whose fields are the names (interned) that data has in this order; `None` if there is none: a name is repeated, they have not been met in this order before, or
-    /// there is a cap.
+    /// The shape whose fields are the names (interned) that data has in this order; `None` if there is none:
+    /// a name is repeated, they have not been met in this order before, or there is a cap.
     pub(crate) fn shape_of_names(
         &mut self,
         names: impl Iterator<Item = Gc<LuaString>> + Clone,
@@ -246,7 +255,8 @@ impl Vm {
         Some(child)
     }
 
-    /// The shape whose fields are `keys` (interned) in this order, repeated ones left out; `None` beyond a cap.
+    /// The shape whose fields are `keys` (interned) in this order, repeated ones left out; `None` beyond a
+    /// cap.
     #[cfg(test)]
     pub(crate) fn shape_for_keys(&mut self, keys: &[Gc<LuaString>]) -> Option<u32> {
         let mut id = ROOT;
@@ -279,7 +289,8 @@ impl Vm {
         name
     }
 
-    /// Makes the names of a shape that this domain has not built itself known here. Required before a table gets such a shape.
+    /// Makes the names of a shape that this domain has not built itself known here. Required before a table
+    /// gets such a shape.
     pub(crate) fn adopt_shape(&mut self, id: u32) {
         for slot in 0..field_count(id) {
             self.key_at(id, slot);

@@ -1,27 +1,34 @@
 //! Shared objects as Lua values: channels, typed arrays, atomics, tasks, files.
 //!
-//! A shared object is a Rust value behind an `Arc`, which any number of domains may use at once. What a domain's program handles is a
+//! A shared object is a Rust value behind an `Arc`, which any number of domains may use at once. What a
+//! domain's program handles is a
 //! [`SharedRef`]: a small object of its own heap that owns one count of the `Arc`. `type` calls it a userdata. There is one
-//! `SharedRef` per object and domain, so two values of the same object are the same value; those inside islands are
-//! further ones, which compare equal to it.
+//! `SharedRef` per object and domain, so two values of the same object are the same value; those inside
+//! islands are further ones, which compare equal to it.
 //!
 //! # Kinds
-//! [`SharedKind`] is the static description of a kind of object. The metatable of a kind belongs to the domain: it is made when a value of that kind is
-//! first met, by the kind's `open`. Nothing else about a shared object is per domain.
+//! [`SharedKind`] is the static description of a kind of object. The metatable of a kind belongs to the
+//! domain: it is made when a value of that kind is first met, by the kind's `open`. Nothing else about a
+//! shared object is per domain.
 //!
 //! # Elements
-//! A kind whose objects are arrays of numbers gives an [`ArrayView`], and `a[i]` and `a[i] = x` go to the elements without a metamethod. Elements are
-//! atomics of their size, accessed with relaxed order: no tearing and no undefined behaviour, and on the machines we know the same instructions as for plain memory.
+//! A kind whose objects are arrays of numbers gives an [`ArrayView`], and `a[i]` and `a[i] = x` go to the
+//! elements without a metamethod. Elements are atomics of their size, accessed with relaxed order: no tearing
+//! and no undefined behaviour, and on the machines we know the same instructions as for plain memory.
 //!
 //! # Counts
-//! All counts of shared objects are [`SharedArc`]s, which free chains of objects without recursion: `shared/count.rs`.
+//! All counts of shared objects are [`SharedArc`]s, which free chains of objects without recursion:
+//! `shared/count.rs`.
 //!
-//! Elements that are no numbers (strings, records) are given by the object itself, by [`Indexed`]: one virtual call, and still no metamethod.
+//! Elements that are no numbers (strings, records) are given by the object itself, by [`Indexed`]: one
+//! virtual call, and still no metamethod.
 //!
-//! An array may have two dimensions, which only `a:at(i, j)` and `a:put(i, j, x)` know of (`interp/elements.rs`); its elements are those of a plain one, row after row.
+//! An array may have two dimensions, which only `a:at(i, j)` and `a:put(i, j, x)` know of
+//! (`interp/elements.rs`); its elements are those of a plain one, row after row.
 //!
-//! Rejected: userdata with a box per domain around the `Arc` (an island cannot hold one, and each use would go through two boxes and a type
-//! test); a table of handles with numbers as values (numbers must be counted too, and a table is one more thing to look up).
+//! Rejected: userdata with a box per domain around the `Arc` (an island cannot hold one, and each use would
+//! go through two boxes and a type test); a table of handles with numbers as values (numbers must be counted
+//! too, and a table is one more thing to look up).
 
 mod count;
 
@@ -47,13 +54,15 @@ pub trait SharedObject: Any + Send + Sync {
         None
     }
 
-    /// The elements of an array whose accesses somebody wants to know of. Programs index it as any array; [`SharedObject::touch`] is called
-    /// first. Such an array must not give its elements otherwise: those are reached without a call.
+    /// The elements of an array whose accesses somebody wants to know of. Programs index it as any array;
+    /// [`SharedObject::touch`] is called first. Such an array must not give its elements otherwise: those are
+    /// reached without a call.
     fn watched(&self) -> Option<ArrayView> {
         None
     }
 
-    /// The running code is about to read or write element `at`, counted from 0, of a watched array. `v` is the array as a value.
+    /// The running code is about to read or write element `at`, counted from 0, of a watched array. `v` is
+    /// the array as a value.
     fn touch(&self, vm: &mut Vm, v: Value, at: usize, write: bool) {
         let _ = (vm, v, at, write);
     }
@@ -68,14 +77,15 @@ pub trait SharedObject: Any + Send + Sync {
         0
     }
 
-    /// Memory outside every heap that the object holds now, in bytes, for snapshots: messages under way, values of a map. In contrast to
-    /// [`SharedObject::external_bytes`] it may change, and no heap is charged for it.
+    /// Memory outside every heap that the object holds now, in bytes, for snapshots: messages under way,
+    /// values of a map. In contrast to [`SharedObject::external_bytes`] it may change, and no heap is charged
+    /// for it.
     fn held_bytes(&self) -> usize {
         self.external_bytes()
     }
 
-    /// The object as an owner of counts of others, if it may be part of a cycle: an object that may keep parcels, islands or shared objects, or
-    /// something that may.
+    /// The object as an owner of counts of others, if it may be part of a cycle: an object that may keep
+    /// parcels, islands or shared objects, or something that may.
     fn holder(&self) -> Option<&dyn crate::cycle_collector::Holder> {
         None
     }
@@ -100,7 +110,8 @@ pub trait Indexed {
     /// # Errors
     /// The value is none that the element can hold.
     fn set_element(&self, vm: &mut Vm, this: Value, at: usize, v: Value) -> LuaResult<()>;
-    /// The field `name` of element `at`, where `element` would make something only to ask it for the field; `None`: ask the element.
+    /// The field `name` of element `at`, where `element` would make something only to ask it for the field;
+    /// `None`: ask the element.
     fn element_field(
         &self,
         vm: &mut Vm,
@@ -118,9 +129,11 @@ pub trait Indexed {
 pub struct SharedKind {
     /// `__name` of the metatable: what messages call a value of this kind.
     pub name: &'static str,
-    /// Fills the metatable for a domain that meets the kind for the first time. `__name`, `__metatable` and `__tostring` are there already.
+    /// Fills the metatable for a domain that meets the kind for the first time. `__name`, `__metatable` and
+    /// `__tostring` are there already.
     pub open: fn(&mut Vm, Gc<Table>) -> LuaResult<()>,
-    /// Values of this kind are never seen as such: they carry something else to another domain, and this makes it there.
+    /// Values of this kind are never seen as such: they carry something else to another domain, and this
+    /// makes it there.
     pub revive: Option<Revive>,
     index: OnceLock<u32>,
 }
@@ -214,7 +227,8 @@ impl ArrayView {
     /// A view of `len` elements from `data` on.
     ///
     /// # Safety
-    /// There are that many elements, aligned to their size, touched as atomics only, for as long as the object that gives the view lives.
+    /// There are that many elements, aligned to their size, touched as atomics only, for as long as the
+    /// object that gives the view lives.
     pub const unsafe fn new(data: *mut u8, len: usize, element: Element) -> ArrayView {
         ArrayView { data, len, element, rows: 0, columns: 0 }
     }
@@ -275,8 +289,8 @@ impl ArrayView {
         }
     }
 
-    /// Stores element `at`, counted from 0 and below the length. A float element takes any number; an integer element one that has an
-    /// exact integer within its range.
+    /// Stores element `at`, counted from 0 and below the length. A float element takes any number; an integer
+    /// element one that has an exact integer within its range.
     ///
     /// # Errors
     /// The value is none that the element can hold.
@@ -408,7 +422,8 @@ impl SharedRefs {
         self.all.len()
     }
 
-    /// After marking: drops the counts of references that died; at a scope's end, of those behind the first `scope`. Returns the external bytes they were charged for.
+    /// After marking: drops the counts of references that died; at a scope's end, of those behind the first
+    /// `scope`. Returns the external bytes they were charged for.
     pub(crate) fn sweep(
         &mut self,
         scope: Option<usize>,
@@ -427,7 +442,8 @@ impl SharedRefs {
                 to += 1;
                 continue;
             }
-            // SAFETY: dead for the program but not freed yet; the count is dropped once, as it leaves the list.
+            // SAFETY: dead for the program but not freed yet; the count is dropped once, as it leaves the
+            // list.
             unsafe {
                 freed += (*r).object.external_bytes() as isize;
                 if !most {
@@ -488,7 +504,8 @@ impl Vm {
         r
     }
 
-    /// Makes the metatable of an object's kind, if this domain has none: so that [`Vm::shared_ref`] runs nothing and collects nothing for it.
+    /// Makes the metatable of an object's kind, if this domain has none: so that [`Vm::shared_ref`] runs
+    /// nothing and collects nothing for it.
     pub(crate) fn meet_kind(&mut self, object: &SharedArc) -> LuaResult<()> {
         let at = object.kind().index() as usize;
         let known = self.lua.crossing.shared_refs.metatables.get(at).is_some_and(|mt| !mt.is_null());

@@ -1,16 +1,19 @@
 //! Snapshots of the heap: what is alive, and who holds it, to a file (`perilune_trace::heapshot`).
 //!
 //! # Marking, not collecting
-//! The walk is a marking of its own, breadth first from labelled roots, with numbers for marks. It counts what a full collection would leave and nothing else, but frees nothing,
-//! calls no finaliser and leaves the collector as it was. So a snapshot may be taken wherever a domain looks at its interrupts, also in
-//! natives that hold values where no collector finds them; and it shows a program as it is, not as a collection would make it. (A collection first, then a walk
-//! over all objects, was rejected for these reasons.)
+//! The walk is a marking of its own, breadth first from labelled roots, with numbers for marks. It counts
+//! what a full collection would leave and nothing else, but frees nothing, calls no finaliser and leaves the
+//! collector as it was. So a snapshot may be taken wherever a domain looks at its interrupts, also in natives
+//! that hold values where no collector finds them; and it shows a program as it is, not as a collection would
+//! make it. (A collection first, then a walk over all objects, was rejected for these reasons.)
 //!
-//! Numbers of objects lie in tables by address, one for each 2 MiB of memory ([`Numbers`]): looking one up costs two loads.
+//! Numbers of objects lie in tables by address, one for each 2 MiB of memory ([`Numbers`]): looking one up
+//! costs two loads.
 //!
 //! # What is seen as the collector sees it
-//! References and roots are those that `graph.rs` tells the collector, too. Buffers count as their owner's. Objects in islands are not entered: an island is one node.
-//! Weak references are written as such, at the end, if their objects are alive; a value in a table with weak keys is reached from its key.
+//! References and roots are those that `graph.rs` tells the collector, too. Buffers count as their owner's.
+//! Objects in islands are not entered: an island is one node. Weak references are written as such, at the
+//! end, if their objects are alive; a value in a table with weak keys is reached from its key.
 //!
 //! | file | |
 //! |---|---|
@@ -63,7 +66,8 @@ impl Numbers {
             self.table = self.areas.entry(area).or_insert_with(new).as_mut_ptr();
             self.last = area;
         }
-        // SAFETY: the table of this area has an entry for each granule of it, and is boxed: it stays where it is.
+        // SAFETY: the table of this area has an entry for each granule of it, and is boxed: it stays where it
+        // is.
         unsafe { &mut *self.table.add(address >> GRANULE_BITS & ((1 << (AREA_BITS - GRANULE_BITS)) - 1)) }
     }
 }
@@ -87,7 +91,8 @@ struct Walk<'a, W: Write> {
     queue: Vec<Thing>,
     /// How much of the queue has been written.
     done: usize,
-    /// Weak references, to be written if their objects are reached: from, label, argument (an object for keys), to.
+    /// Weak references, to be written if their objects are reached: from, label, argument (an object for
+    /// keys), to.
     weak: Vec<(u32, Label, Argument, Obj)>,
     /// Entries of tables with weak keys whose key has not been reached, by the table.
     ephemerons: Vec<(u32, *const Node)>,
@@ -110,7 +115,8 @@ enum Argument {
 }
 
 impl Vm {
-    /// Writes a snapshot of this domain's heap to a new file that only this user can read; what is there is replaced. May be called wherever a native runs.
+    /// Writes a snapshot of this domain's heap to a new file that only this user can read; what is there is
+    /// replaced. May be called wherever a native runs.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -220,7 +226,8 @@ impl<W: Write> Walk<'_, W> {
         }
     }
 
-    /// Reaches values of weak-keyed tables whose keys have been reached, and what depends likewise. True if there was any.
+    /// Reaches values of weak-keyed tables whose keys have been reached, and what depends likewise. True if
+    /// there was any.
     fn settle(&mut self) -> bool {
         let before = self.queue.len();
         let mut rest = std::mem::take(&mut self.ephemerons);

@@ -1,8 +1,8 @@
 //! The state of one domain's Lua: what the interpreter's handlers and native functions get as `vm`.
 //!
-//! The first fields are the hot ones. `base` and `top` are those of the running frame: handlers carry `base` in a register and store it here
-//! before anything that may look at it (a call of a native, a collection, an error); natives have `R[0]..` = their arguments
-//! at `base` and push at `top`.
+//! The first fields are the hot ones. `base` and `top` are those of the running frame: handlers carry `base`
+//! in a register and store it here before anything that may look at it (a call of a native, a collection, an
+//! error); natives have `R[0]..` = their arguments at `base` and push at `top`.
 
 use crate::object::{LuaClosure, LuaString, Table, Thread};
 use crate::shape::ShapeTable;
@@ -12,7 +12,8 @@ use perilune_heap::Heap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-/// One domain: its Lua state and its heap, side by side, so that the collector can hold the heap and its client the state.
+/// One domain: its Lua state and its heap, side by side, so that the collector can hold the heap and its
+/// client the state.
 #[repr(C)]
 pub struct Vm {
     /// What Lua code and natives know.
@@ -34,7 +35,8 @@ pub(crate) struct State {
     pub dispatch: *const crate::interp::Handlers,
     /// The running coroutine.
     pub thread: *mut Thread,
-    /// Set by another thread or a signal handler to make the interpreter stop at its next poll; see `interrupt.rs`.
+    /// Set by another thread or a signal handler to make the interpreter stop at its next poll; see
+    /// `interrupt.rs`.
     pub interrupt: Arc<AtomicU32>,
     /// Where that word lies, for machine code.
     pub interrupt_word: *const AtomicU32,
@@ -70,7 +72,8 @@ pub(crate) struct State {
 /// Objects that live as long as the domain.
 pub(crate) struct Roots {
     pub main_thread: *mut Thread,
-    /// The lowest coroutine of what the owning thread runs: the main one, or that of a thread that has entered.
+    /// The lowest coroutine of what the owning thread runs: the main one, or that of a thread that has
+    /// entered.
     pub base_thread: *mut Thread,
     pub registry: *mut Table,
     pub globals: *mut Table,
@@ -145,7 +148,8 @@ pub(crate) struct Seen {
     pub checker: Option<Box<crate::interp::checked::Checker>>,
     /// Counts instructions, if it is there.
     pub counter: Option<Box<crate::interp::counted::Counter>>,
-    /// When the function with the prototype at this address returns to the native that has called it, the snapshot of the end is due. It is compared only.
+    /// When the function with the prototype at this address returns to the native that has called it, the
+    /// snapshot of the end is due. It is compared only.
     pub last: Option<std::num::NonZeroUsize>,
 }
 

@@ -1,25 +1,28 @@
 //! Strings and interning.
 //!
 //! # Lazy interning
-//! Making a string only copies its bytes. A string is *interned* when it is first used as a table key to store under, or when it is a
-//! constant of a function: among interned strings of a domain, equal bytes mean equal address. Hence the rule that tables
-//! rely on: **every string key of every table is interned**, so a look-up compares addresses, and a string that has no interned
-//! twin is a key of no table at all. Programs that build text and only print or concatenate it never pay for a hash.
-//! The alternative, interning every short string at birth, costs a hash and a probe for each result of `..` and `sub`.
+//! Making a string only copies its bytes. A string is *interned* when it is first used as a table key to
+//! store under, or when it is a constant of a function: among interned strings of a domain, equal bytes mean
+//! equal address. Hence the rule that tables rely on: **every string key of every table is interned**, so a
+//! look-up compares addresses, and a string that has no interned twin is a key of no table at all. Programs
+//! that build text and only print or concatenate it never pay for a hash. The alternative, interning every
+//! short string at birth, costs a hash and a probe for each result of `..` and `sub`.
 //!
-//! Strings of one byte, and the empty one, are interned from the start and cached by that byte: loops over the characters of
-//! a text allocate nothing.
+//! Strings of one byte, and the empty one, are interned from the start and cached by that byte: loops over
+//! the characters of a text allocate nothing.
 //!
 //! # The intern table
-//! It is weak, and has two parts. *Young* holds what has been interned since the last minor collection, *old* the rest: a minor collection
-//! visits the young part, and a few shards of the old one after a major (`string/intern.rs`).
+//! It is weak, and has two parts. *Young* holds what has been interned since the last minor collection, *old*
+//! the rest: a minor collection visits the young part, and a few shards of the old one after a major
+//! (`string/intern.rs`).
 //!
 //! # Hashes
-//! foldhash with secrets of the process, 32 bits, never 0 (0 means "not computed"). Both of its inputs have to be secret: what a text is mixed
-//! with first, and what the product is made with. With either of them known, a text can be chosen that makes one factor zero, and so any number
-//! of texts with one hash. The secrets come from the operating system. Who can watch the order of a traversal for many chosen keys could
-//! work them out; against that only a cryptographic hash helps, at several times the price. One pair of secrets serves all
-//! domains, since strings that domains share keep their hashes.
+//! foldhash with secrets of the process, 32 bits, never 0 (0 means "not computed"). Both of its inputs have
+//! to be secret: what a text is mixed with first, and what the product is made with. With either of them
+//! known, a text can be chosen that makes one factor zero, and so any number of texts with one hash. The
+//! secrets come from the operating system. Who can watch the order of a traversal for many chosen keys could
+//! work them out; against that only a cryptographic hash helps, at several times the price. One pair of
+//! secrets serves all domains, since strings that domains share keep their hashes.
 
 mod intern;
 
@@ -86,7 +89,8 @@ fn same_bytes(a: Gc<LuaString>, b: Gc<LuaString>) -> bool {
 /// Both are live strings.
 #[inline(always)]
 pub(crate) unsafe fn same_text(a: *const LuaString, b: *const LuaString) -> bool {
-    // SAFETY: the last word to be compared may begin in the four bytes before the text: there the length is, which is the same in both.
+    // SAFETY: the last word to be compared may begin in the four bytes before the text: there the length is,
+    // which is the same in both.
     unsafe {
         let len = (*a).len as usize;
         if len != (*b).len as usize {
@@ -152,9 +156,10 @@ impl Gc<LuaString> {
 /// Most strings whose twins are known at a time.
 const MAX_TWINS: usize = 1 << 15;
 
-/// The interned twins of strings that are used as keys again and again without being interned themselves: what the texts in some list are, when they
-/// are counted or looked up. Such a string keeps the index of its entry where an interned one has its atom; the entry proves that it is right by
-/// pointing back. Forgotten at every collection, which may reuse the addresses.
+/// The interned twins of strings that are used as keys again and again without being interned themselves:
+/// what the texts in some list are, when they are counted or looked up. Such a string keeps the index of its
+/// entry where an interned one has its atom; the entry proves that it is right by pointing back. Forgotten at
+/// every collection, which may reuse the addresses.
 #[derive(Default)]
 struct Twins {
     /// (string, its interned twin)
@@ -185,7 +190,8 @@ impl Twins {
             self.entries[at] = entry;
             at
         };
-        // SAFETY: the string is alive, this thread owns its heap, and as long as it is not interned the field is ours.
+        // SAFETY: the string is alive, this thread owns its heap, and as long as it is not interned the field
+        // is ours.
         unsafe { (*s.ptr()).atom = at as u32 };
     }
 
@@ -241,8 +247,9 @@ impl Default for StringTable {
 }
 
 impl StringTable {
-    /// After the marking of a minor collection: strings interned since the last one are kept if marked. `is_marked` is asked about objects, `is_alive`
-    /// about addresses where a string once was: whether a marked object is there.
+    /// After the marking of a minor collection: strings interned since the last one are kept if marked.
+    /// `is_marked` is asked about objects, `is_alive` about addresses where a string once was: whether a
+    /// marked object is there.
     pub(crate) fn sweep_minor(
         &mut self,
         mut is_marked: impl FnMut(Obj) -> bool,
@@ -259,7 +266,8 @@ impl StringTable {
         self.old.sweep_some(&mut is_alive);
     }
 
-    /// After the marking of the end of a scope, in which the strings of `in_scope` from `from` on were interned: those that are marked stay, and stay young.
+    /// After the marking of the end of a scope, in which the strings of `in_scope` from `from` on were
+    /// interned: those that are marked stay, and stay young.
     pub(crate) fn sweep_scope(&mut self, from: usize, mut is_marked: impl FnMut(Obj) -> bool) {
         self.sweep_short(&mut is_marked);
         let mut to = from;
@@ -344,7 +352,8 @@ impl StringTable {
         }
     }
 
-    /// The interned twin of a string that is not interned itself, if it has been looked up since the last collection; else null.
+    /// The interned twin of a string that is not interned itself, if it has been looked up since the last
+    /// collection; else null.
     ///
     /// # Safety
     /// `s` is a live string, and not interned.
@@ -367,7 +376,8 @@ pub(crate) const SHORT_TEXT: usize = 40;
 /// Both have room for `len` bytes, and do not overlap.
 #[inline(always)]
 pub(crate) unsafe fn copy_short(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: the caller's promise. The last words that are copied end where the text does, and may overlap those before.
+    // SAFETY: the caller's promise. The last words that are copied end where the text does, and may overlap
+    // those before.
     unsafe {
         let word =
             |at: usize| to.add(at).cast::<u64>().write_unaligned(from.add(at).cast::<u64>().read_unaligned());
@@ -391,10 +401,12 @@ pub(crate) unsafe fn copy_short(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// Whether short texts that a program puts together are likely to be keys of its tables already, as in a loop over `t["k" .. i]`. Then it is worth looking a text up before a
-/// string is made of it: what the program keeps is one string for many, and using it as a key finds nothing new.
+/// Whether short texts that a program puts together are likely to be keys of its tables already, as in a loop
+/// over `t["k" .. i]`. Then it is worth looking a text up before a string is made of it: what the program
+/// keeps is one string for many, and using it as a key finds nothing new.
 ///
-/// Look-ups that had to search for the twin of a string are the evidence for it; texts that are not there the evidence against. Who is wrong is believed later the next time.
+/// Look-ups that had to search for the twin of a string are the evidence for it; texts that are not there the
+/// evidence against. Who is wrong is believed later the next time.
 struct Reuse {
     on: bool,
     credit: i32,
@@ -445,7 +457,8 @@ impl Reuse {
 }
 
 impl Vm {
-    /// A string of the text `bytes`: perhaps an interned one that is there already, as long as such texts are likely to be keys of tables.
+    /// A string of the text `bytes`: perhaps an interned one that is there already, as long as such texts are
+    /// likely to be keys of tables.
     ///
     /// # Errors
     /// As [`Vm::new_str`].
@@ -586,7 +599,8 @@ impl Vm {
         if s.is_frozen() {
             return self.intern_copy(s);
         }
-        // SAFETY: the string is alive; flags may change at any time. What it knew of a twin that is gone is no atom.
+        // SAFETY: the string is alive; flags may change at any time. What it knew of a twin that is gone is
+        // no atom.
         unsafe {
             (*s.ptr()).header.flags |= STRING_INTERNED;
             (*s.ptr()).atom = 0;

@@ -2,43 +2,54 @@
 //!
 //! A table has up to three parts; each key has exactly one home.
 //!
-//! * **Array part**: integer keys `1..=array_cap`. All-integer and all-float arrays store bare 8-byte elements ([`ArrayKind`]), a General
-//!   one 16-byte values, nil allowed. The first element decides; a value that does not fit widens the array to General. See `table/array.rs`.
-//! * **Slots**: string keys while the table has a shape (`shape.rs`). Slot *i* holds field *i* of the shape; nil means absent.
-//! * **Hash part**: all other keys, and the string keys of a table without a shape (a *dictionary*). See `table/nodes.rs`.
+//! * **Array part**: integer keys `1..=array_cap`. All-integer and all-float arrays store bare 8-byte
+//!   elements ([`ArrayKind`]), a General one 16-byte values, nil allowed. The first element decides; a value
+//!   that does not fit widens the array to General. See `table/array.rs`.
+//! * **Slots**: string keys while the table has a shape (`shape.rs`). Slot *i* holds field *i* of the shape;
+//!   nil means absent.
+//! * **Hash part**: all other keys, and the string keys of a table without a shape (a *dictionary*). See
+//!   `table/nodes.rs`.
 //!
-//! How large array part and hash part are is decided in `table/rehash.rs`, which also argues that n insertions cost O(n).
+//! How large array part and hash part are is decided in `table/rehash.rs`, which also argues that n
+//! insertions cost O(n).
 //!
 //! # Invariants
-//! 1. No key in `1..=array_cap` is in the hash part. The elements beyond `array_len` are nil, and those up to it are not, unless the array has holes
-//!    ([`TABLE_HOLES`]). So without holes and without integer keys in the hash part `array_len` is the border,
-//!    and the length operator costs two loads (`table/border.rs`).
-//! 2. String keys live all in the slots or all in the hash part: a shape that lacks a name proves that the table does.
-//! 3. String keys are interned (`string.rs`), float keys with integral values are integers, and no key is nil or NaN.
-//! 4. Where a key lives changes only when a new key is inserted. A removed key keeps its place with a nil value until then,
-//!    so that `next` can go on from it: assigning to existing fields, nil included, during a traversal works as the manual says.
-//! 5. [`TABLE_INT_NODES`] is set if the hash part has, or has had since it was last rebuilt, positive integer keys. While
-//!    it is clear, positive integer look-ups need not look there. In the same way [`TABLE_REF_NODES`] stands for references.
+//! 1. No key in `1..=array_cap` is in the hash part. The elements beyond `array_len` are nil, and those up to
+//!    it are not, unless the array has holes ([`TABLE_HOLES`]). So without holes and without integer keys in
+//!    the hash part `array_len` is the border, and the length operator costs two loads (`table/border.rs`).
+//! 2. String keys live all in the slots or all in the hash part: a shape that lacks a name proves that the
+//!    table does.
+//! 3. String keys are interned (`string.rs`), float keys with integral values are integers, and no key is nil
+//!    or NaN.
+//! 4. Where a key lives changes only when a new key is inserted. A removed key keeps its place with a nil
+//!    value until then, so that `next` can go on from it: assigning to existing fields, nil included, during
+//!    a traversal works as the manual says.
+//! 5. [`TABLE_INT_NODES`] is set if the hash part has, or has had since it was last rebuilt, positive integer
+//!    keys. While it is clear, positive integer look-ups need not look there. In the same way
+//!    [`TABLE_REF_NODES`] stands for references.
 //!
 //! # Which tables become dictionaries
-//! Shapes grow by stores of constant keys (`t.name = v`, constructors), which the text of a program bounds. A store with a computed key
-//! (`t[k] = v`, `rawset`, natives) writes an existing field in place, or follows a transition that is already known, so that copying a
-//! record field by field ends in the record's shape; a name that would need a new transition makes the table a dictionary
-//! for good. Tables that are made from data have rules of their own (`table/data.rs`).
+//! Shapes grow by stores of constant keys (`t.name = v`, constructors), which the text of a program bounds. A
+//! store with a computed key (`t[k] = v`, `rawset`, natives) writes an existing field in place, or follows a
+//! transition that is already known, so that copying a record field by field ends in the record's shape; a
+//! name that would need a new transition makes the table a dictionary for good. Tables that are made from
+//! data have rules of their own (`table/data.rs`).
 //!
 //! # Inline caches
-//! Caches that look *through* a table (a class, a chain of `__index`) depend on where its fields are and which are absent. Such a
-//! table carries `TABLE_IS_PROTO`; then a new key, a field that comes back from nil, or moved storage bumps `Vm::proto_version`. Metatables
-//! also have the `absent` byte, which every store of a name that begins with `__` clears.
+//! Caches that look *through* a table (a class, a chain of `__index`) depend on where its fields are and
+//! which are absent. Such a table carries `TABLE_IS_PROTO`; then a new key, a field that comes back from nil,
+//! or moved storage bumps `Vm::proto_version`. Metatables also have the `absent` byte, which every store of a
+//! name that begins with `__` clears.
 //!
 //! # Errors
-//! Reading never allocates and never fails. Storing fails for the keys nil and NaN, and when memory is refused; the table is then unchanged.
-//! Every store compares epochs for the write barrier, whatever the value (`table/barrier.rs`).
+//! Reading never allocates and never fails. Storing fails for the keys nil and NaN, and when memory is
+//! refused; the table is then unchanged. Every store compares epochs for the write barrier, whatever the
+//! value (`table/barrier.rs`).
 //!
 //! # Tables in islands
-//! They have the same layout, so all reading goes through the same code, but for the string keys of dictionaries (`FROZEN_DICT`): those are
-//! strings of the island and are compared by content. What stores begins with [`Vm::check_writable`], or compares epochs and leaves the case to something
-//! that does.
+//! They have the same layout, so all reading goes through the same code, but for the string keys of
+//! dictionaries (`FROZEN_DICT`): those are strings of the island and are compared by content. What stores
+//! begins with [`Vm::check_writable`], or compares epochs and leaves the case to something that does.
 
 mod array;
 mod barrier;
@@ -72,9 +83,11 @@ use std::ptr::null_mut;
 pub(crate) const TABLE_INT_NODES: u8 = 4;
 /// Bit of `Header::flags` of a table: elements of the array part may be nil.
 pub(crate) const TABLE_HOLES: u8 = 8;
-/// Bit of `Header::flags` of a table: the hash part may have references, as keys or values. While it is clear, the collector need not look there.
+/// Bit of `Header::flags` of a table: the hash part may have references, as keys or values. While it is
+/// clear, the collector need not look there.
 pub(crate) const TABLE_REF_NODES: u8 = 16;
-/// Bit of `Header::flags` of a table: its border has not been asked for since its array part got its present size (`table/border.rs`).
+/// Bit of `Header::flags` of a table: its border has not been asked for since its array part got its present
+/// size (`table/border.rs`).
 pub(crate) const TABLE_UNMEASURED: u8 = 32;
 /// Bit of `Header::flags` of a table: the size of its array part is yet to be settled (`table/array.rs`).
 pub(crate) const TABLE_YOUNG: u8 = 64;
@@ -106,10 +119,12 @@ const MAX_HINTED_SLOTS: usize = 32;
 /// Longest array that a constructor's hint keeps in the table's own object, in elements.
 const MAX_INLINE_ARRAY: usize = 64;
 
-/// The table's fields, for writing. Whoever writes borrows the heap: so there is one such reference at a time, and nothing is collected while there is.
+/// The table's fields, for writing. Whoever writes borrows the heap: so there is one such reference at a
+/// time, and nothing is collected while there is.
 #[inline(always)]
 fn edit(_owner: &mut Heap, t: Gc<Table>) -> &mut Table {
-    // SAFETY: a Gc is of a live object of the domain whose heap is borrowed, and this is the only way to it for as long as the borrow lasts.
+    // SAFETY: a Gc is of a live object of the domain whose heap is borrowed, and this is the only way to it
+    // for as long as the borrow lasts.
     unsafe { &mut *t.ptr() }
 }
 
@@ -178,7 +193,8 @@ impl Table {
         }
     }
 
-    /// Whether the table is in an island: then its keys are found in other ways (see the essay), and not even what is lazy may be written to it.
+    /// Whether the table is in an island: then its keys are found in other ways (see the essay), and not even
+    /// what is lazy may be written to it.
     #[inline(always)]
     pub(crate) fn is_in_island(&self) -> bool {
         perilune_heap::is_island(self as *const Table as usize)
@@ -190,7 +206,8 @@ impl Table {
         self.header.epoch & perilune_heap::FROZEN != 0
     }
 
-    /// Whether a store into the table has to be told or refused: it is watched (`parcel/cache.rs`) or frozen. Every way to change a table asks this first.
+    /// Whether a store into the table has to be told or refused: it is watched (`parcel/cache.rs`) or frozen.
+    /// Every way to change a table asks this first.
     #[inline(always)]
     pub(crate) fn minds_stores(&self) -> bool {
         self.header.epoch >= perilune_heap::WATCHED
@@ -247,8 +264,8 @@ impl Gc<Table> {
 }
 
 impl Vm {
-    /// A new table with room for `array_hint` elements and `field_hint` string-keyed fields: with the empty shape if the
-    /// fields are few, else a dictionary.
+    /// A new table with room for `array_hint` elements and `field_hint` string-keyed fields: with the empty
+    /// shape if the fields are few, else a dictionary.
     ///
     /// # Errors
     /// "not enough memory"
@@ -262,8 +279,9 @@ impl Vm {
         Ok(t)
     }
 
-    /// A new table with room for `array_hint` elements and `key_hint` other keys, names among them, in the hash part. As these then count when the
-    /// hash part is full, the table has the borders that programs know from the reference implementation.
+    /// A new table with room for `array_hint` elements and `key_hint` other keys, names among them, in the
+    /// hash part. As these then count when the hash part is full, the table has the borders that programs
+    /// know from the reference implementation.
     ///
     /// # Errors
     /// "not enough memory"
@@ -275,7 +293,8 @@ impl Vm {
         Ok(t)
     }
 
-    /// A new table of a shape, with its slots (all nil) and room for an array of `inline_array` values in the same object. The slots must be enough for the shape. At most 8 KiB in all; never fails.
+    /// A new table of a shape, with its slots (all nil) and room for an array of `inline_array` values in the
+    /// same object. The slots must be enough for the shape. At most 8 KiB in all; never fails.
     #[inline(always)]
     pub(crate) fn alloc_table(&mut self, shape: u32, inline_slots: usize, inline_array: usize) -> Gc<Table> {
         let bytes = size_of::<Table>() + (inline_slots + inline_array) * size_of::<Value>();
@@ -412,7 +431,8 @@ impl Vm {
         self.raw_set_str(t, key, v)
     }
 
-    /// Stores under a string key (interned) that was computed at run time: takes no transition that would have to be made for it.
+    /// Stores under a string key (interned) that was computed at run time: takes no transition that would
+    /// have to be made for it.
     #[inline]
     pub(crate) fn raw_set_str(&mut self, t: Gc<Table>, key: Gc<LuaString>, v: Value) -> LuaResult<()> {
         debug_assert!(key.is_interned());
@@ -429,7 +449,8 @@ impl Vm {
         }
     }
 
-    /// Stores under a string key (interned) that is a constant of the program's text: the table's shape grows if it can.
+    /// Stores under a string key (interned) that is a constant of the program's text: the table's shape grows
+    /// if it can.
     #[inline]
     pub(crate) fn raw_set_field_const(
         &mut self,
@@ -479,7 +500,8 @@ impl Vm {
         self.set_int_slow(t, i, v)
     }
 
-    /// Stores under the integer key `i`, which has no node and lies beyond the array part and the place behind it.
+    /// Stores under the integer key `i`, which has no node and lies beyond the array part and the place
+    /// behind it.
     ///
     /// # Errors
     /// "not enough memory"
@@ -498,7 +520,8 @@ impl Vm {
         }
         let node = t.find_int(i);
         if node.is_null() && at == cap && !v.is_nil() {
-            // A full array doubles if nothing else has to move. One that is small and has a hash part beside it is left to the rule of `table/rehash.rs`.
+            // A full array doubles if nothing else has to move. One that is small and has a hash part beside
+            // it is left to the rule of `table/rehash.rs`.
             let alone = t.has_no_nodes()
                 || (cap >= array::SMALL_ARRAY as u64 && t.header.flags & TABLE_INT_NODES == 0);
             if alone && t.array_len as u64 == cap && !t.has_holes() {
@@ -530,7 +553,8 @@ impl Vm {
     /// A buffer of `bytes` bytes: the address of its data.
     fn alloc_buffer(&mut self, bytes: usize) -> LuaResult<*mut u8> {
         let size = BUFFER_DATA + bytes;
-        // Small ones do not fail here: the byte limit is looked at where a collection could help, at the next safepoint.
+        // Small ones do not fail here: the byte limit is looked at where a collection could help, at the next
+        // safepoint.
         let object = if size <= SMALL {
             self.heap.alloc(Tag::BUFFER.0, size)
         } else {
@@ -543,11 +567,12 @@ impl Vm {
         Ok(unsafe { object.as_ptr().cast::<u8>().add(BUFFER_DATA) })
     }
 
-    /// The buffer with its data at `data`, given `bytes` bytes of data, more than it has: the address of the data now. The owner must
-    /// be logged.
+    /// The buffer with its data at `data`, given `bytes` bytes of data, more than it has: the address of the
+    /// data now. The owner must be logged.
     ///
     /// # Safety
-    /// `data` is the data of a buffer with one owner, who is told the new address; the old one is not used again.
+    /// `data` is the data of a buffer with one owner, who is told the new address; the old one is not used
+    /// again.
     unsafe fn grow_buffer(&mut self, data: *mut u8, bytes: usize) -> LuaResult<*mut u8> {
         // SAFETY: the caller's promise; what is in a table's buffer is traced for the table.
         match unsafe { self.heap.try_grow(buffer_of(data), BUFFER_DATA + bytes) } {
@@ -557,7 +582,8 @@ impl Vm {
         }
     }
 
-    /// "not enough memory" for a table that wants so many bytes: the interpreter may try again after a collection (`interp/mod.rs`).
+    /// "not enough memory" for a table that wants so many bytes: the interpreter may try again after a
+    /// collection (`interp/mod.rs`).
     #[cold]
     fn no_room(&mut self, bytes: usize) -> Thrown {
         let thrown = self.out_of_memory();
@@ -586,8 +612,9 @@ impl Vm {
         unsafe { self.heap.free_buffer(buffer_of(data)) };
     }
 
-    /// Refuses a store into a table of an island, a frozen copy, or into the globals of a task; tells of one into a watched table. Every way to change a table that does not
-    /// compare epochs itself begins with this.
+    /// Refuses a store into a table of an island, a frozen copy, or into the globals of a task; tells of one
+    /// into a watched table. Every way to change a table that does not compare epochs itself begins with
+    /// this.
     #[inline(always)]
     pub(crate) fn check_writable(&mut self, t: Gc<Table>) -> LuaResult<()> {
         if t.minds_stores() || t.is_guarded() { self.store_is_minded(t) } else { Ok(()) }

@@ -1,23 +1,27 @@
 //! Values: 16 bytes, payload and tag.
 //!
-//! A [`Value`] is a `(u64, u8)` pair, which the compiler keeps in two registers and copies with two moves. The tag is stored as one
-//! byte on purpose: a copy of payload and tag by one 16-byte move would wait for two narrower stores to leave the store
-//! buffer. The seven bytes of padding carry nothing, except in two places that write them raw: frame records
-//! (`frame.rs`) and the distance to the previous to-be-closed variable (`close.rs`).
+//! A [`Value`] is a `(u64, u8)` pair, which the compiler keeps in two registers and copies with two moves.
+//! The tag is stored as one byte on purpose: a copy of payload and tag by one 16-byte move would wait for two
+//! narrower stores to leave the store buffer. The seven bytes of padding carry nothing, except in two places
+//! that write them raw: frame records (`frame.rs`) and the distance to the previous to-be-closed variable
+//! (`close.rs`).
 //!
 //! # Writing
-//! A value in a slot is written whole: by an ordinary assignment, or in place by [`Value::store`] and what stands beside it, which write payload and tag
-//! by one move each and leave the padding alone. A payload without its tag is written only by [`Value::store_payload`], which is told the tag
-//! that the slot has and checks it in builds with assertions. There is no way to write a tag alone.
+//! A value in a slot is written whole: by an ordinary assignment, or in place by [`Value::store`] and what
+//! stands beside it, which write payload and tag by one move each and leave the padding alone. A payload
+//! without its tag is written only by [`Value::store_payload`], which is told the tag that the slot has and
+//! checks it in builds with assertions. There is no way to write a tag alone.
 //!
-//! nil, false and true have one payload, 0, so that values are identical exactly if both words are ([`Value::same`], keys of tables).
-//! [`Value::is_canonical`] says so of a value; constructors and stores assert it, and the heap's verifier checks every value that it sees.
+//! nil, false and true have one payload, 0, so that values are identical exactly if both words are
+//! ([`Value::same`], keys of tables). [`Value::is_canonical`] says so of a value; constructors and stores
+//! assert it, and the heap's verifier checks every value that it sees.
 //!
 //! # Heap references
-//! [`Gc<T>`] is a reference to a heap object. The heap does not move objects, so the address is the identity. A `Gc<T>` is
-//! valid while the object is reachable for the collector: from a stack slot, from another object, or from a native
-//! stack (scanned conservatively). It must not be kept in malloc'd memory (`Vec`, `Box`), which nobody scans. The collector runs
-//! only at safepoints: after allocating instructions, and after calls of native functions.
+//! [`Gc<T>`] is a reference to a heap object. The heap does not move objects, so the address is the identity.
+//! A `Gc<T>` is valid while the object is reachable for the collector: from a stack slot, from another
+//! object, or from a native stack (scanned conservatively). It must not be kept in malloc'd memory (`Vec`,
+//! `Box`), which nobody scans. The collector runs only at safepoints: after allocating instructions, and
+//! after calls of native functions.
 
 use crate::native::Native;
 use crate::object::{LuaClosure, LuaString, NativeClosure, Table, Thread, Userdata};
@@ -26,7 +30,8 @@ use perilune_heap::{Header, Obj};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// A value's type tag. Tags from [`Tag::STRING`] on are heap objects, whose header's `kind` is the same number.
+/// A value's type tag. Tags from [`Tag::STRING`] on are heap objects, whose header's `kind` is the same
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Tag(pub u8);
@@ -44,8 +49,9 @@ impl Tag {
     pub const NATIVE: Tag = Tag(6);
     /// Half of a frame record on the stack; never seen by a program.
     pub const FRAME: Tag = Tag(7);
-    /// Where a generic `for` over `next` stands, in place of the nil that was its closing variable (`interp/loops.rs`). Never seen by a program
-    /// either; it shares FRAME's number, so that whoever skips the one skips the other.
+    /// Where a generic `for` over `next` stands, in place of the nil that was its closing variable
+    /// (`interp/loops.rs`). Never seen by a program either; it shares FRAME's number, so that whoever skips
+    /// the one skips the other.
     pub(crate) const CURSOR: Tag = Tag::FRAME;
     pub const STRING: Tag = Tag(8);
     pub const TABLE: Tag = Tag(9);
@@ -397,7 +403,8 @@ impl Value {
     pub fn type_name(self) -> &'static str {
         self.type_of().name()
     }
-    /// What `%p` and `tostring` print: the address of an object, native function or light userdata; `None` for plain values.
+    /// What `%p` and `tostring` print: the address of an object, native function or light userdata; `None`
+    /// for plain values.
     pub fn address(self) -> Option<usize> {
         match self.tag {
             Tag::LIGHT | Tag::NATIVE => Some(self.payload as usize),
@@ -485,8 +492,8 @@ impl<T> std::ops::Deref for Gc<T> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: a Gc is held only while its object is reachable (module essay); fields that change under a shared
-        // reference are written through `ptr()` by the one thread that owns the heap.
+        // SAFETY: a Gc is held only while its object is reachable (module essay); fields that change under a
+        // shared reference are written through `ptr()` by the one thread that owns the heap.
         unsafe { self.0.as_ref() }
     }
 }

@@ -18,7 +18,8 @@ impl Vm {
         &mut self.lua.warn
     }
 
-    /// One piece of a warning, as `warn` and `lua_warning` treat it: control messages "@on" and "@off", pieces that continue.
+    /// One piece of a warning, as `warn` and `lua_warning` treat it: control messages "@on" and "@off",
+    /// pieces that continue.
     pub fn warn_piece(&mut self, piece: &[u8], to_be_continued: bool) {
         if !self.lua.warn.continues && !to_be_continued && piece.first() == Some(&b'@') {
             match piece {

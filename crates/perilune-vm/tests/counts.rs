@@ -1,5 +1,5 @@
-//! Counts of shared objects of any kind are `SharedArc`s everywhere: any other type would free chains of objects recursively
-//! (`src/shared/count.rs`).
+//! Counts of shared objects of any kind are `SharedArc`s everywhere: any other type would free chains of
+//! objects recursively (`src/shared/count.rs`).
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! What is next to nothing is received though others hold all that the program may hold. In a process of its own: the limit is the whole process's.
+//! What is next to nothing is received though others hold all that the program may hold. In a process of its
+//! own: the limit is the whole process's.
 
 use perilune_heap::{charge_arrays, set_program_limit};
 use perilune_vm::parcel::{PackRules, Parcel};

@@ -1,5 +1,5 @@
-//! The border between the interpreter and machine code (`perilune_vm::machine`), with machine code that counts how often it is entered and leaves every
-//! instruction to the interpreter.
+//! The border between the interpreter and machine code (`perilune_vm::machine`), with machine code that
+//! counts how often it is entered and leaves every instruction to the interpreter.
 
 use perilune_syntax::Proto;
 use perilune_vm::interrupt::TICK;
@@ -143,7 +143,8 @@ fn code_lives_as_long_as_somebody_can_run_it() {
     run(&mut vm, "for i = 1, 100 do load 'local x = 1 for i = 1, 2 do x = x + i end return x' () end");
     run(&mut vm, "collectgarbage() collectgarbage()");
     assert!(counted.alive.load(Ordering::Relaxed) <= 3, "{:?}", counted.alive);
-    // The function that runs loses its frame to a native, which collects it: machine code returns into what was its own all the same.
+    // The function that runs loses its frame to a native, which collects it: machine code returns into what
+    // was its own all the same.
     let source = "local function tail() return collectgarbage() end
         local chunk = load 'local collect = ... return collect()'
         chunk(function() chunk = nil return tail() end)

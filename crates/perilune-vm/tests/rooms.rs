@@ -1,8 +1,10 @@
-//! The rooms of this crate, and that arrows between them go down: a module names modules of its own room and of the rooms below.
+//! The rooms of this crate, and that arrows between them go down: a module names modules of its own room and
+//! of the rooms below.
 //!
-//! The rooms stand in order, lowest first. `state` is on top: it puts the parts of a `Vm` together, and every module may name the `Vm` itself
-//! and its state (`crate::Vm`, `crate::State`). What goes up all the same is listed with its reason. The list may only become shorter: an exception that is not
-//! needed any more fails the test, too.
+//! The rooms stand in order, lowest first. `state` is on top: it puts the parts of a `Vm` together, and every
+//! module may name the `Vm` itself and its state (`crate::Vm`, `crate::State`). What goes up all the same is
+//! listed with its reason. The list may only become shorter: an exception that is not needed any more fails
+//! the test, too.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Snapshots of heaps: nothing is missing, sizes add up, paths have the names that programs use.
 //!
-//! What objects refer to is described once, for the collector too. Here is looked at what a snapshot makes of that: its own marking, its treatment of
-//! what is weak, its names.
+//! What objects refer to is described once, for the collector too. Here is looked at what a snapshot makes of
+//! that: its own marking, its treatment of what is weak, its names.
 
 use perilune_see::heapshot::{Graph, NodeKind, Snapshot};
 use perilune_trace::heapshot::Label;
@@ -158,7 +158,8 @@ fn each_kind_of_reference_has_its_label() {
     }
 }
 
-/// What a domain has made of a function in an island is alive as long as that is, for snapshots as for the collector.
+/// What a domain has made of a function in an island is alive as long as that is, for snapshots as for the
+/// collector.
 #[test]
 fn what_is_made_of_functions_in_islands_depends_on_them() {
     let mut vm = state();

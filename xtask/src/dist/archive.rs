@@ -5,7 +5,8 @@ use flate2::{Compression, GzBuilder};
 use std::collections::BTreeSet;
 use std::io::Write;
 
-/// A `.tar.gz` of `files` in their order, with the folders that they lie in, all below `prefix` (which is empty or ends in `/`).
+/// A `.tar.gz` of `files` in their order, with the folders that they lie in, all below `prefix` (which is
+/// empty or ends in `/`).
 pub fn tar_gz(prefix: &str, files: &[File], age: u64) -> Result<Vec<u8>, Error> {
     let mut tar = tar::Builder::new(Vec::new());
     let mut folders = BTreeSet::new();

@@ -49,8 +49,8 @@ impl Package<'_> {
     }
 }
 
-/// Where Debian has a file: manual pages are compressed, the licence is called `copyright`, zsh's functions have a folder of
-/// packages'.
+/// Where Debian has a file: manual pages are compressed, the licence is called `copyright`, zsh's functions
+/// have a folder of packages'.
 fn place(file: &File) -> Result<File, Error> {
     let mut file = file.clone();
     if file.path.starts_with("share/man/") {

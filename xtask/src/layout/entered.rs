@@ -2,8 +2,8 @@
 //!
 //! The first byte of every function is replaced by a breakpoint (`int3`) before the process starts. The first
 //! call of a function stops it; then the byte is put back and the process goes on, so each function costs one
-//! stop and the run is hardly slower for it. A sampling profiler would miss what runs once, and what runs once,
-//! at the start, is just what is of interest here.
+//! stop and the run is hardly slower for it. A sampling profiler would miss what runs once, and what runs
+//! once, at the start, is just what is of interest here.
 //!
 //! Threads share the bytes and child processes have copies of their own, so both are followed, and a byte is
 //! always put back in the memory of the one that stopped. An `exec` brings an image without breakpoints.
@@ -114,8 +114,8 @@ pub fn run(
     }
 }
 
-/// If `pid` stopped at one of our breakpoints: takes that away, goes back to it, and says whose it was. A thread that the end of its process has killed
-/// meanwhile was at none.
+/// If `pid` stopped at one of our breakpoints: takes that away, goes back to it, and says whose it was. A
+/// thread that the end of its process has killed meanwhile was at none.
 fn restore(
     pid: libc::pid_t,
     base: u64,

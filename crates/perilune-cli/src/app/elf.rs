@@ -1,8 +1,8 @@
 //! As much of ELF (64 bits, little-endian) as it takes to add a section to a file and to find it again.
 //!
-//! A new section goes to the end of the file, behind it the names of sections and the table of sections anew; what was there
-//! stays where it is, so nothing that is loaded moves. Crates that write ELF lay files out anew, which is more than is
-//! wanted, and more than this page.
+//! A new section goes to the end of the file, behind it the names of sections and the table of sections anew;
+//! what was there stays where it is, so nothing that is loaded moves. Crates that write ELF lay files out
+//! anew, which is more than is wanted, and more than this page.
 
 use std::io;
 

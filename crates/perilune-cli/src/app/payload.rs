@@ -5,8 +5,8 @@
 //! entry:  kind (1: main, 2: module, 3: data)   name   file   contents     each a length of 8 bytes and so many bytes
 //! ```
 //!
-//! The checksum (FNV-1a of all before it) finds executables that were cut off or damaged; it is no protection against
-//! people who may write to the file, who could as well replace it.
+//! The checksum (FNV-1a of all before it) finds executables that were cut off or damaged; it is no protection
+//! against people who may write to the file, who could as well replace it.
 
 use perilune_domain::bundle::{Bundle, Module};
 use std::io;

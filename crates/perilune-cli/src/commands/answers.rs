@@ -1,9 +1,11 @@
-//! Files with which a program answers what a tool asks of its domains (`perilune_trace::attach::Request`): one for each domain, beside the event file.
+//! Files with which a program answers what a tool asks of its domains (`perilune_trace::attach::Request`):
+//! one for each domain, beside the event file.
 
 use perilune_trace::attach::{self, Request};
 use std::path::{Path, PathBuf};
 
-/// The files that were written for a request: (what, path), what being a domain's number, 0 (a remark), or `error`.
+/// The files that were written for a request: (what, path), what being a domain's number, 0 (a remark), or
+/// `error`.
 pub fn files(pid: u32, kind: Request, request: u32) -> Vec<(String, PathBuf)> {
     let mut files: Vec<_> =
         all(pid, kind, request).into_iter().filter(|(what, _)| !what.ends_with(".part")).collect();

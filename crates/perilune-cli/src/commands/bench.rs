@@ -1,18 +1,18 @@
 //! `perilune bench FILE|FOLDER... [-- ARGS]`: what Lua programs cost here, and beside other implementations.
 //!
-//! Every run is a process of its own: what an earlier run left in caches of the runtime, in its heap or in the
-//! allocator must not count. The contenders (this executable, then those of `--against`) take turns on one
-//! program, round after round, so that a machine that slows down for a while slows all of them; every other
-//! round goes through them backwards, so that none always runs in the wake of the same neighbour. The first
-//! rounds only warm the file cache and the processor up.
+//! Every run is a process of its own: what an earlier run left in caches of the runtime, in its heap or in
+//! the allocator must not count. The contenders (this executable, then those of `--against`) take turns on
+//! one program, round after round, so that a machine that slows down for a while slows all of them; every
+//! other round goes through them backwards, so that none always runs in the wake of the same neighbour. The
+//! first rounds only warm the file cache and the processor up.
 //!
 //! A ratio is taken within a round, where both sides met the same conditions, and the median of the rounds'
 //! ratios is reported with the interval in which it lies (see `perilune_measure::stats`). A difference whose
 //! interval holds 1 is marked as none. What is *not* done: throwing outliers away, or repeating until the
 //! figures look good; the spread is shown instead.
 //!
-//! Standard output carries the figures, standard error what there is to say about them. Programs read nothing;
-//! what they print is kept out of the way and only compared.
+//! Standard output carries the figures, standard error what there is to say about them. Programs read
+//! nothing; what they print is kept out of the way and only compared.
 
 mod report;
 

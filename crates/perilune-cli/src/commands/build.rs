@@ -1,10 +1,12 @@
-//! `perilune build MAIN -o APP`: an executable of a script, with its modules and data (`app.rs` says what that is).
+//! `perilune build MAIN -o APP`: an executable of a script, with its modules and data (`app.rs` says what
+//! that is).
 //!
-//! Modules are found by reading, not by running: a call `require "name"` or `require("name")` with the name in the text, in
-//! the script and in what it finds, by LUA_PATH as the program would. A name that is computed is told with its line, and
-//! `--include` adds what it may be. A module that is not found, or is a C module, stops the build, since the program would
-//! stop there; `--without` says that it is known. What is asked for by `pcall(require, "name")` is put in if it is there, and
-//! told if it is not. With `--trace` a run of the program is watched, and what it asks for is put in too (`build/trace.rs`).
+//! Modules are found by reading, not by running: a call `require "name"` or `require("name")` with the name
+//! in the text, in the script and in what it finds, by LUA_PATH as the program would. A name that is computed
+//! is told with its line, and `--include` adds what it may be. A module that is not found, or is a C module,
+//! stops the build, since the program would stop there; `--without` says that it is known. What is asked for
+//! by `pcall(require, "name")` is put in if it is there, and told if it is not. With `--trace` a run of the
+//! program is watched, and what it asks for is put in too (`build/trace.rs`).
 
 mod modules;
 mod trace;
@@ -132,7 +134,8 @@ fn tell(text: &str) {
     crate::protected::write_error(format!("perilune build: {text}\n").as_bytes());
 }
 
-/// Files of the program's folder that its runs have read in ways that do not work for what is in an executable.
+/// Files of the program's folder that its runs have read in ways that do not work for what is in an
+/// executable.
 fn tell_what_is_left_out(main: &Path, used: &Used, entries: &[Entry]) {
     let main = whole(main);
     let here = whole(Path::new("."));

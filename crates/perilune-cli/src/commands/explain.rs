@@ -1,19 +1,25 @@
 //! `perilune explain`: what ran as machine code, line by line, and why the rest did not.
 //!
 //! # Where it comes from
-//! The program runs in a process of its own, as with all commands that watch one, and in two ways says what it does:
-//! * its processor time is sampled, and each sample says whether it went to machine code, the interpreter, the interpreter on behalf of machine code, the library, or the collector;
-//! * its compiler keeps what it decides ([`perilune_spesh::report`]) and the program writes that down when it ends (`explain/tell.rs`), however it does.
+//! The program runs in a process of its own, as with all commands that watch one, and in two ways says what
+//! it does:
+//! * its processor time is sampled, and each sample says whether it went to machine code, the interpreter,
+//!   the interpreter on behalf of machine code, the library, or the collector;
+//! * its compiler keeps what it decides ([`perilune_spesh::report`]) and the program writes that down when it
+//!   ends (`explain/tell.rs`), however it does.
 //!
-//! Both know functions by source and line of definition; put together (`explain/model.rs`) they are the report (`explain/report.rs`), with the words of `explain/words.rs`.
+//! Both know functions by source and line of definition; put together (`explain/model.rs`) they are the
+//! report (`explain/report.rs`), with the words of `explain/words.rs`.
 //!
 //! # Which mode
-//! `auto`, unless something else is asked for: what is explained is a run like all runs, with what it takes until something is hot, and with what is not worth compiling in the time that the program goes on. Of a
-//! program that is over before that, `--mode blocking` says what would come of it if it went on: what is hot is compiled at once, whatever it costs.
+//! `auto`, unless something else is asked for: what is explained is a run like all runs, with what it takes
+//! until something is hot, and with what is not worth compiling in the time that the program goes on. Of a
+//! program that is over before that, `--mode blocking` says what would come of it if it went on: what is hot
+//! is compiled at once, whatever it costs.
 //!
 //! # What it costs
-//! Nothing where nobody asks. A program that is explained takes samples, and each exit of machine code looks at the types that were there. That machine code is given up after some
-//! hundred exits bounds it.
+//! Nothing where nobody asks. A program that is explained takes samples, and each exit of machine code looks
+//! at the types that were there. That machine code is given up after some hundred exits bounds it.
 
 mod model;
 mod report;

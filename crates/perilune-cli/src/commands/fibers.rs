@@ -1,8 +1,9 @@
 //! `perilune fibers`: what every fiber and task of a program is at, like a dump of all stacks.
 //!
-//! The program is asked once, by the same way that `heap --attach` takes (`perilune_trace::attach`): each domain writes a list of its own when it looks at its interrupts next, so that none is stopped
-//! for longer than it takes to walk its stacks, and none waits for another. Names and call paths come as numbers of the session's definitions. Here the lists are got; `fibers/report.rs` folds and
-//! writes them.
+//! The program is asked once, by the same way that `heap --attach` takes (`perilune_trace::attach`): each
+//! domain writes a list of its own when it looks at its interrupts next, so that none is stopped for longer
+//! than it takes to walk its stacks, and none waits for another. Names and call paths come as numbers of the
+//! session's definitions. Here the lists are got; `fibers/report.rs` folds and writes them.
 
 mod report;
 
@@ -85,7 +86,8 @@ pub fn run(words: &[Vec<u8>]) -> ExitCode {
 
 fn carry_out(request: &Request, own: &Own) -> io::Result<u8> {
     let mut session = request.session();
-    // Nothing needs to be recorded: the session is there for its definitions. So it has the switch that is used least.
+    // Nothing needs to be recorded: the session is there for its definitions. So it has the switch that is
+    // used least.
     session.categories = Category::Module as u32;
     session.geometry.ring_events = 1 << 12;
     let mut observation = request.begin(&session)?;

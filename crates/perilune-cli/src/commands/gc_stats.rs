@@ -1,8 +1,10 @@
-//! `perilune gc-stats`: how much of each domain's time is collection, what the collectors did, what they waited for.
+//! `perilune gc-stats`: how much of each domain's time is collection, what the collectors did, what they
+//! waited for.
 //!
-//! The figures are computed by `perilune_see::analyse`; this file writes them. Times of a domain are parts of the time of the trace and add up to it, so every
-//! table can be checked by adding its columns: existing = cpu + waiting of the collector + displaced + ready + blocked + waiting + idle, and
-//! cpu = lua + scheduler + collector.
+//! The figures are computed by `perilune_see::analyse`; this file writes them. Times of a domain are parts of
+//! the time of the trace and add up to it, so every table can be checked by adding its columns: existing =
+//! cpu + waiting of the collector + displaced + ready + blocked + waiting + idle, and cpu = lua + scheduler +
+//! collector.
 
 use super::observe;
 use super::table::{Table, percent};
@@ -61,7 +63,7 @@ fn all(times: &Times, f: impl Fn(State) -> bool) -> u64 {
     times.sum_of(f)
 }
 
-// -- For people --------------------------------------------------------------------------------------------------------------
+// -- For people ---------------------------------------------------------------------------------------------
 
 /// A row of the tables.
 struct Row<'a> {
@@ -129,7 +131,8 @@ fn text(trace: &Trace, report: &Report, out: &mut dyn Write) -> io::Result<()> {
     compiler(&compile::report(trace), out)
 }
 
-/// What the compiler took, if there was one at work: on a thread beside the domains, unless it is told to work on theirs.
+/// What the compiler took, if there was one at work: on a thread beside the domains, unless it is told to
+/// work on theirs.
 fn compiler(c: &Compiling, out: &mut dyn Write) -> io::Result<()> {
     if c.recordings + c.compiled + c.failed + c.refused == 0 {
         return Ok(());
@@ -326,7 +329,7 @@ fn others(rows: &[Row], table: &mut Table) {
     }
 }
 
-// -- JSON --------------------------------------------------------------------------------------------------------------------
+// -- JSON ---------------------------------------------------------------------------------------------------
 
 fn number(n: u64) -> Json {
     Json::Number(n as f64)

@@ -1,8 +1,9 @@
 //! `perilune heap`: what is alive, who holds it, what has grown.
 //!
-//! Snapshots come from files (`pl.trace.heap(file)` writes one, `--save` keeps one), from a script (at its end, or at given times), or from a program that runs. One is described, two
-//! are compared; of more, the first and the last. What snapshots are and how they are looked at is in `perilune_see::heapshot`; here they are got (`heap/take.rs`) and written for people and programs
-//! (`heap/report.rs`).
+//! Snapshots come from files (`pl.trace.heap(file)` writes one, `--save` keeps one), from a script (at its
+//! end, or at given times), or from a program that runs. One is described, two are compared; of more, the
+//! first and the last. What snapshots are and how they are looked at is in `perilune_see::heapshot`; here
+//! they are got (`heap/take.rs`) and written for people and programs (`heap/report.rs`).
 
 mod report;
 mod take;

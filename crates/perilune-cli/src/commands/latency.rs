@@ -1,7 +1,10 @@
-//! `perilune latency`: how long something had to wait, in percentiles, and the slowest of it with where it was.
+//! `perilune latency`: how long something had to wait, in percentiles, and the slowest of it with where it
+//! was.
 //!
-//! The figures are computed by `perilune_see::analyse::latency`, which says what is measured from where to where. Parallel loops, whose slowest domain makes all others wait,
-//! have a section of their own (`loops.rs`), and so have the requests of servers and what went wrong between the program and its peers (`requests.rs`).
+//! The figures are computed by `perilune_see::analyse::latency`, which says what is measured from where to
+//! where. Parallel loops, whose slowest domain makes all others wait, have a section of their own
+//! (`loops.rs`), and so have the requests of servers and what went wrong between the program and its peers
+//! (`requests.rs`).
 
 use super::loops;
 use super::observe;

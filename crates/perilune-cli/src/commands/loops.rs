@@ -1,4 +1,5 @@
-//! Parallel loops, written: the part of `perilune latency` that says how well domains shared the work of each loop, and what to change.
+//! Parallel loops, written: the part of `perilune latency` that says how well domains shared the work of each
+//! loop, and what to change.
 //!
 //! The figures are those of `perilune_see::analyse::loops`.
 

@@ -1,8 +1,9 @@
 //! What all commands share that watch a program: options, the program itself, draining its rings, exit codes.
 //!
-//! Such a command watches a script that it starts, or a process that runs (`--attach PID`), or reads what was recorded before (a file). A script is
-//! run by this same executable; standard input, output and error are the script's, so a command writes its own data to standard output only when the
-//! script has ended (or to `-o FILE`), and what it has to say about them to standard error.
+//! Such a command watches a script that it starts, or a process that runs (`--attach PID`), or reads what was
+//! recorded before (a file). A script is run by this same executable; standard input, output and error are
+//! the script's, so a command writes its own data to standard output only when the script has ended (or to
+//! `-o FILE`), and what it has to say about them to standard error.
 //!
 //! ```ignore
 //! pub fn run(words: &[Vec<u8>]) -> ExitCode {
@@ -27,13 +28,15 @@
 //! ```
 //!
 //! # Draining
-//! One thread sleeps on the process's file descriptor, so that it notices the end at once, wakes up every 1 to 20 ms, and copies what is new. How long it
-//! sleeps depends on how full the fullest ring had become: a ring of 2^18 events lasts 260 ms at a million events per second, and is read when
-//! an eighth of it is new. Nothing is allocated for an event; the batch is one vector that is used again.
+//! One thread sleeps on the process's file descriptor, so that it notices the end at once, wakes up every 1
+//! to 20 ms, and copies what is new. How long it sleeps depends on how full the fullest ring had become: a
+//! ring of 2^18 events lasts 260 ms at a million events per second, and is read when an eighth of it is new.
+//! Nothing is allocated for an event; the batch is one vector that is used again.
 //!
 //! # Signals
-//! Ctrl-C on a terminal reaches the tool and the script alike: the script decides what it means, and the tool reports when the script has ended. A signal that was
-//! sent to the tool alone is passed on to the script. A process that was attached to gets nothing of all this: the observation ends and is reported.
+//! Ctrl-C on a terminal reaches the tool and the script alike: the script decides what it means, and the tool
+//! reports when the script has ended. A signal that was sent to the tool alone is passed on to the script. A
+//! process that was attached to gets nothing of all this: the observation ends and is reported.
 
 use crate::commands::manual;
 use lexopt::Parser;
@@ -72,7 +75,8 @@ pub enum Source {
     File(PathBuf),
     /// Two snapshots of heaps.
     Files(PathBuf, PathBuf),
-    /// A script and its arguments. If the first word begins with `-` the words are options of the interpreter.
+    /// A script and its arguments. If the first word begins with `-` the words are options of the
+    /// interpreter.
     Script(Vec<OsString>),
 }
 
@@ -107,9 +111,9 @@ pub struct Seen {
     pub code: u8,
 }
 
-/// Reads the words after a command's name. `own` is asked about each option that the table has for the command, under
-/// the last of its names, and answers whether it is one of those that are not common to all; it takes the option's value,
-/// if it has one, from the parser. A mistake is reported.
+/// Reads the words after a command's name. `own` is asked about each option that the table has for the
+/// command, under the last of its names, and answers whether it is one of those that are not common to all;
+/// it takes the option's value, if it has one, from the parser. A mistake is reported.
 ///
 /// # Errors
 /// The exit code: 0 after `--help`, 2 if the words make no sense.
@@ -205,7 +209,8 @@ fn parse(
     Ok(Some(request))
 }
 
-/// Is it a file that tools read, though perhaps a damaged one, and no script? A script is text or a binary chunk.
+/// Is it a file that tools read, though perhaps a damaged one, and no script? A script is text or a binary
+/// chunk.
 fn is_data(path: &Path) -> bool {
     let mut head = [0; 256];
     // A pipe would lose what is read here.
@@ -273,7 +278,8 @@ pub fn read_duration(text: &str, unit: &str) -> Result<Duration, String> {
 }
 
 impl Request {
-    /// What the session is to record: `--events` or else the default categories. Commands that need others change it.
+    /// What the session is to record: `--events` or else the default categories. Commands that need others
+    /// change it.
     pub fn session(&self) -> Options {
         Options {
             categories: self.events.unwrap_or(DEFAULT_CATEGORIES),
@@ -282,7 +288,8 @@ impl Request {
         }
     }
 
-    /// What is wrong if the script is not there: before anything is made or shown that would be about nothing.
+    /// What is wrong if the script is not there: before anything is made or shown that would be about
+    /// nothing.
     fn missing_script(&self) -> Option<String> {
         let Source::Script(words) = &self.source else { return None };
         let script = Path::new(&words[0]);
@@ -324,7 +331,8 @@ impl Request {
                 }
                 command.args(words);
                 if self.json && self.output.is_none() {
-                    // Standard output is the report's: what the script prints must not be in the middle of it.
+                    // Standard output is the report's: what the script prints must not be in the middle of
+                    // it.
                     command.stdout(std::io::stderr());
                 }
                 adjust(&mut command);
@@ -433,7 +441,8 @@ fn command_line(pid: u32) -> String {
     format!("{} (process {pid})", words.join(" ").trim_end())
 }
 
-/// What is done with a batch of new events, which may be empty; breaking off ends the observation, not the program.
+/// What is done with a batch of new events, which may be empty; breaking off ends the observation, not the
+/// program.
 pub type OnBatch<'a> = &'a mut dyn FnMut(&Reader, &[RawEvent]) -> io::Result<ControlFlow<()>>;
 
 /// A program under observation.
@@ -456,7 +465,8 @@ impl Observation {
         self.until = until;
     }
 
-    /// Drains the rings until the program or the time is over, or `on_batch` breaks off; a script is waited for in any case. The exit code to pass on.
+    /// Drains the rings until the program or the time is over, or `on_batch` breaks off; a script is waited
+    /// for in any case. The exit code to pass on.
     ///
     /// # Errors
     /// Those of `on_batch`.

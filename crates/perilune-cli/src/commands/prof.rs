@@ -1,7 +1,10 @@
-//! `perilune prof cpu`, `prof alloc`, `prof offcpu`: where processor time goes, who allocates, where a program waits.
+//! `perilune prof cpu`, `prof alloc`, `prof offcpu`: where processor time goes, who allocates, where a
+//! program waits.
 //!
-//! The program is sampled (`perilune-vm`'s sampler); the samples are added up by call path (`perilune_see::profile`) and written as tables for people, as JSON, or to files in the
-//! formats that their names end in. Shares are of all samples; the table says how many there were, since with few of them small shares mean little.
+//! The program is sampled (`perilune-vm`'s sampler); the samples are added up by call path
+//! (`perilune_see::profile`) and written as tables for people, as JSON, or to files in the formats that their
+//! names end in. Shares are of all samples; the table says how many there were, since with few of them small
+//! shares mean little.
 
 pub mod offcpu;
 

@@ -1,4 +1,5 @@
-//! Requests and peers, written: the parts of `perilune latency` that say what the time of a server's requests went to, and what kept it and its peers from each other.
+//! Requests and peers, written: the parts of `perilune latency` that say what the time of a server's requests
+//! went to, and what kept it and its peers from each other.
 //!
 //! The figures are those of `perilune_see::analyse::{requests, peers}`.
 

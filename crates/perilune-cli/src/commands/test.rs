@@ -12,25 +12,29 @@
 //! | `test/watch.rs` | running again what a changed file concerns |
 //!
 //! # Isolation
-//! A file gets a process: its globals, `package.loaded`, current folder, limits and exit are its own, its output is kept and
-//! shown if something failed, and a file that loops in a native, exhausts memory or calls `os.exit` takes no other with
-//! it. A process starts in 1.5 ms, which is less than most files take to load. Files run side by side, as many as there are
-//! cores; the tests of a file run in order, since they share what their file has set up.
+//! A file gets a process: its globals, `package.loaded`, current folder, limits and exit are its own, its
+//! output is kept and shown if something failed, and a file that loops in a native, exhausts memory or calls
+//! `os.exit` takes no other with it. A process starts in 1.5 ms, which is less than most files take to load.
+//! Files run side by side, as many as there are cores; the tests of a file run in order, since they share
+//! what their file has set up.
 //!
-//! Rejected: a pool of domains in one process (no way to end a hanging native, one current folder, one standard output,
-//! `os.exit` ends all); one process for several files (nothing is saved but the start, and order would matter again).
+//! Rejected: a pool of domains in one process (no way to end a hanging native, one current folder, one
+//! standard output, `os.exit` ends all); one process for several files (nothing is saved but the start, and
+//! order would matter again).
 //!
 //! # What a worker tells
-//! Lines of fields between tabs on a socket, which is the worker's standard input until it has taken it for itself: the
-//! program's own output cannot be mistaken for it. The parent waits for each line as long as a test may take. If none
-//! comes it sends SIGINT, which is an error in the test with a traceback of where it hangs, and the file goes on; if that
-//! does not help (a loop that catches errors), it ends the process, and says which tests were not run.
+//! Lines of fields between tabs on a socket, which is the worker's standard input until it has taken it for
+//! itself: the program's own output cannot be mistaken for it. The parent waits for each line as long as a
+//! test may take. If none comes it sends SIGINT, which is an error in the test with a traceback of where it
+//! hangs, and the file goes on; if that does not help (a loop that catches errors), it ends the process, and
+//! says which tests were not run.
 //!
 //! # Coverage
-//! With `--coverage` each worker has the interpreter count instructions (`perilune-vm`, `interp/counted.rs`), in all domains of the
-//! file's program, and tells the counts of lines before it is done. Here they are added up (`coverage.rs`). Rejected: line hooks,
-//! which make programs several times slower and see other lines than those that were compiled; counters written into the
-//! source text, which would change its columns, messages and limits.
+//! With `--coverage` each worker has the interpreter count instructions (`perilune-vm`, `interp/counted.rs`),
+//! in all domains of the file's program, and tells the counts of lines before it is done. Here they are added
+//! up (`coverage.rs`). Rejected: line hooks, which make programs several times slower and see other lines
+//! than those that were compiled; counters written into the source text, which would change its columns,
+//! messages and limits.
 
 mod coverage;
 pub mod fields;

@@ -1,10 +1,12 @@
 //! `perilune top`: what a program does just now, renewed every second.
 //!
-//! Events become a model of the program (`top/model.rs`); every interval the model says what the interval was like, and that is drawn on the terminal
-//! (`top/screen.rs`), written as a block of text, or as a line of JSON (`top/report.rs`). Nothing is kept but the state of domains, fibers and tasks, so a program can be watched for days.
+//! Events become a model of the program (`top/model.rs`); every interval the model says what the interval was
+//! like, and that is drawn on the terminal (`top/screen.rs`), written as a block of text, or as a line of
+//! JSON (`top/report.rs`). Nothing is kept but the state of domains, fibers and tasks, so a program can be
+//! watched for days.
 //!
-//! The data are written while the program runs. So that they do not mix with what a script prints, its output goes to standard error, or, if
-//! the terminal is drawn on, to a file that is shown afterwards.
+//! The data are written while the program runs. So that they do not mix with what a script prints, its output
+//! goes to standard error, or, if the terminal is drawn on, to a file that is shown afterwards.
 
 mod model;
 mod report;

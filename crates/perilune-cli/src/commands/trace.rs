@@ -9,7 +9,8 @@
 //! | `render` | `trace/render.rs` | a page or a picture that needs nothing else |
 //! | `export` | `trace/export.rs` | other viewers' formats |
 //!
-//! Each is a command of its own behind a common word (`manual/entries.rs` has them all), and works like those in `commands/`.
+//! Each is a command of its own behind a common word (`manual/entries.rs` has them all), and works like those
+//! in `commands/`.
 
 pub mod describe;
 pub mod dump;

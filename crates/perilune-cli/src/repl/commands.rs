@@ -1,5 +1,5 @@
-//! What can be typed beside Lua: lines that begin with a dot and a letter, or with a question mark. Neither begins anything
-//! in Lua.
+//! What can be typed beside Lua: lines that begin with a dot and a letter, or with a question mark. Neither
+//! begins anything in Lua.
 
 use super::session::Session;
 use super::{Compiled, Repl, complete, help, show};

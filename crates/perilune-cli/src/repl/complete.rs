@@ -1,8 +1,9 @@
 //! Completion: what the word before the cursor may become, and what that is.
 //!
-//! Names are the session's locals, globals and keywords; behind `a.b.` the fields of that table, behind `a.b:` its
-//! functions; inside a string behind `require` modules, inside other strings files. Completion looks at tables without
-//! calling anything: `a.b.c` follows raw fields and plain `__index` tables, so that pressing Tab never runs the user's code.
+//! Names are the session's locals, globals and keywords; behind `a.b.` the fields of that table, behind
+//! `a.b:` its functions; inside a string behind `require` modules, inside other strings files. Completion
+//! looks at tables without calling anything: `a.b.c` follows raw fields and plain `__index` tables, so that
+//! pressing Tab never runs the user's code.
 
 use super::session::Session;
 use perilune_vm::{Gc, Table, Value, Vm};

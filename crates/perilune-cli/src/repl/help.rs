@@ -1,9 +1,10 @@
 //! `?name`: what a function is, and what is written about it.
 //!
-//! What is known of `require "perilune"` and the modules beside it are their LuaCATS files, which are part of the executable: the comment lines before each
-//! `function`. A name is looked up as people write it: `pl.sleep`, `pl.domain.spawn`, `pool:async`; and `x:async` where `x`
-//! is a pool. Functions of Lua's standard library are in `library.lua`, in the same form; they are known by what they are, whatever the program calls them. Of other functions there is what the
-//! value itself tells.
+//! What is known of `require "perilune"` and the modules beside it are their LuaCATS files, which are part of
+//! the executable: the comment lines before each `function`. A name is looked up as people write it:
+//! `pl.sleep`, `pl.domain.spawn`, `pool:async`; and `x:async` where `x` is a pool. Functions of Lua's
+//! standard library are in `library.lua`, in the same form; they are known by what they are, whatever the
+//! program calls them. Of other functions there is what the value itself tells.
 
 use perilune_luacats::Function;
 
@@ -21,7 +22,8 @@ pub fn library() -> Vec<Function> {
     perilune_luacats::parse(LIBRARY).map(|all| all.functions().cloned().collect()).unwrap_or_default()
 }
 
-/// The method of Lua's files that somebody means by `name`, if what stands before the last colon calls itself so.
+/// The method of Lua's files that somebody means by `name`, if what stands before the last colon calls itself
+/// so.
 pub fn method_of_file(name: &str, base: Option<&str>) -> Option<Function> {
     let (_, last) = name.rsplit_once(['.', ':'])?;
     let wanted = format!("{}:{last}", FILE.0);
@@ -70,8 +72,8 @@ fn entries() -> Vec<Function> {
     perilune_luacats::parse(LUACATS).map(|all| all.functions().cloned().collect()).unwrap_or_default()
 }
 
-/// What somebody means by `name`, whose base (what stands before the last dot or colon) is called `base` by the value that
-/// it is, if that is known.
+/// What somebody means by `name`, whose base (what stands before the last dot or colon) is called `base` by
+/// the value that it is, if that is known.
 pub fn find(name: &str, base: Option<&str>) -> Vec<Function> {
     let name = name.replace("perilune.", "pl.");
     let last = name.rsplit(['.', ':']).next().unwrap_or("");

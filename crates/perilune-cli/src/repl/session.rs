@@ -1,26 +1,30 @@
 //! `local`s that live on in a session on a terminal.
 //!
-//! For Lua each input is a chunk of its own, and a local of one chunk is not seen by the next. Here it is, as the same
-//! variable: functions of earlier inputs that captured it see what later ones assign, and shadowing makes a new variable.
-//! An input `TEXT` that mentions the session's variables `a` and `b` (constant) and declares `c` is compiled as
+//! For Lua each input is a chunk of its own, and a local of one chunk is not seen by the next. Here it is, as
+//! the same variable: functions of earlier inputs that captured it see what later ones assign, and shadowing
+//! makes a new variable. An input `TEXT` that mentions the session's variables `a` and `b` (constant) and
+//! declares `c` is compiled as
 //!
 //! ```text
 //! local KEEP, a, b <const> = ... return function(...) TEXT
 //! ; KEEP(function() return c end) end
 //! ```
 //!
-//! and the function that this returns gets `a` and `b` of the session by `debug.upvaluejoin`; `KEEP` finds the variable
-//! `c` as an upvalue of its argument (`session.lua`). The text begins on the first line, so lines in messages are right.
-//! What is mentioned is what `TEXT`, parsed by itself, takes for globals, so a session may have any number of locals; one
-//! input may use 200. What the input declares are the `local` statements of its outermost block.
+//! and the function that this returns gets `a` and `b` of the session by `debug.upvaluejoin`; `KEEP` finds
+//! the variable `c` as an upvalue of its argument (`session.lua`). The text begins on the first line, so
+//! lines in messages are right. What is mentioned is what `TEXT`, parsed by itself, takes for globals, so a
+//! session may have any number of locals; one input may use 200. What the input declares are the `local`
+//! statements of its outermost block.
 //!
 //! - `<close>` is refused: there is no end of a block at which it would be closed.
-//! - An input that fails keeps none of its own locals. Nor does one that ends in `return`, behind which nothing can stand.
+//! - An input that fails keeps none of its own locals. Nor does one that ends in `return`, behind which
+//!   nothing can stand.
 //!
-//! Rejected: turning locals into globals of a hidden table (`local x` would be visible to `require`d modules or, through
-//! `_ENV`, cost every function of the session an index, and captured variables would not be shared with what captured
-//! them before they were shadowed); compiling all inputs so far again with the new one (it would run them again);
-//! changing the compiler to predeclare upvalues (the same could be had, for a change of every pass).
+//! Rejected: turning locals into globals of a hidden table (`local x` would be visible to `require`d modules
+//! or, through `_ENV`, cost every function of the session an index, and captured variables would not be
+//! shared with what captured them before they were shadowed); compiling all inputs so far again with the new
+//! one (it would run them again); changing the compiler to predeclare upvalues (the same could be had, for a
+//! change of every pass).
 
 use perilune_stdlib::chunk;
 use perilune_syntax::ast::{Attrib, Expr, StatKind};

@@ -1,4 +1,5 @@
-//! What an input has returned, for people: `pl.inspect` with limits that fit a screen, in colour where that is wanted.
+//! What an input has returned, for people: `pl.inspect` with limits that fit a screen, in colour where that
+//! is wanted.
 
 use perilune_domain::inspect::INSPECT;
 use perilune_vm::{LuaResult, Value, Vm};

@@ -1,10 +1,13 @@
 //! What the program writes while somebody types: it appears above the prompt.
 //!
-//! While the editor reads a line ([`begin`] to [`end`]), what the program writes to standard output and standard error, as far as they are
-//! terminals, comes here instead ([`perilune_stdlib::io::divert`]). It lies in a queue until the *printer*, a thread of its own, hands it to the editor, which takes the prompt away,
-//! writes, and draws the prompt anew. Whoever writes never waits for the editor: the printer does, since a line may have ended just before.
+//! While the editor reads a line ([`begin`] to [`end`]), what the program writes to standard output and
+//! standard error, as far as they are terminals, comes here instead ([`perilune_stdlib::io::divert`]). It
+//! lies in a queue until the *printer*, a thread of its own, hands it to the editor, which takes the prompt
+//! away, writes, and draws the prompt anew. Whoever writes never waits for the editor: the printer does,
+//! since a line may have ended just before.
 //!
-//! A batch that the editor was handed when a line ended is written by it at the next prompt; if there is none, at the end ([`settle`]).
+//! A batch that the editor was handed when a line ended is written by it at the next prompt; if there is
+//! none, at the end ([`settle`]).
 
 use rustyline::ExternalPrinter;
 use std::io::Write;
@@ -60,7 +63,8 @@ pub fn open(mut printer: impl ExternalPrinter + Send + 'static) {
                 while state.queue.is_empty() {
                     state = ABOVE.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
-                // The editor ends each batch with a newline, so a line that is written in pieces is waited for.
+                // The editor ends each batch with a newline, so a line that is written in pieces is waited
+                // for.
                 let until = Instant::now() + PIECES;
                 while !state.queue.ends_with(b"\n") && state.cooked.is_some() {
                     let left = until.saturating_duration_since(Instant::now());
@@ -81,7 +85,8 @@ pub fn open(mut printer: impl ExternalPrinter + Send + 'static) {
             }
         };
         if std::thread::Builder::new().name("above".to_owned()).spawn(print).is_ok() {
-            // SAFETY: a plain function that does not unwind. Without it the terminal stays raw after `os.exit` in a timer, which is all.
+            // SAFETY: a plain function that does not unwind. Without it the terminal stays raw after
+            // `os.exit` in a timer, which is all.
             let _ = unsafe { libc::atexit(at_exit) };
             perilune_stdlib::io::set_diversion(put);
         }
@@ -143,7 +148,8 @@ pub fn settle() {
     }
 }
 
-/// The process ends, by `os.exit` in a timer perhaps: what is on its way is written, and the terminal is what it was.
+/// The process ends, by `os.exit` in a timer perhaps: what is on its way is written, and the terminal is what
+/// it was.
 extern "C" fn at_exit() {
     perilune_stdlib::io::divert(false);
     let Ok(mut state) = ABOVE.state.lock() else { return };

@@ -1,7 +1,9 @@
-//! Where the state's thread and the editor's meet: the editor has a thread of its own, so that timers and fibers run while somebody types.
+//! Where the state's thread and the editor's meet: the editor has a thread of its own, so that timers and
+//! fibers run while somebody types.
 //!
-//! The editor's thread leaves an [`Event`] here, a line or a word that is to be completed, since only the owner of the state knows names. The owner waits for it in a
-//! native that parks, if the state is a domain; else nothing else could run, and the thread sleeps.
+//! The editor's thread leaves an [`Event`] here, a line or a word that is to be completed, since only the
+//! owner of the state knows names. The owner waits for it in a native that parks, if the state is a domain;
+//! else nothing else could run, and the thread sleeps.
 
 use crate::repl::complete::{self, Candidate};
 use crate::terminal::Line;

@@ -1,4 +1,5 @@
-//! A real browser without a window, for tests: Chromium, talked to through its debugging pipe (messages of JSON that end with a zero byte).
+//! A real browser without a window, for tests: Chromium, talked to through its debugging pipe (messages of
+//! JSON that end with a zero byte).
 //!
 //! Of JSON only so much is read as is needed: the number of an answer, and a string that an expression gave.
 
@@ -92,7 +93,8 @@ impl Browser {
             .arg(format!("--window-size={width},{height}"))
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .arg("about:blank");
-        // SAFETY: only calls that are allowed between fork and exec. The copies keep a descriptor from being overwritten before it has been copied.
+        // SAFETY: only calls that are allowed between fork and exec. The copies keep a descriptor from being
+        // overwritten before it has been copied.
         unsafe {
             command.pre_exec(move || {
                 let (a, b) = (libc::fcntl(read, libc::F_DUPFD, 10), libc::fcntl(write, libc::F_DUPFD, 10));

@@ -39,7 +39,8 @@ fn write(dir: &Path, name: &str, text: &str) {
     std::fs::write(dir.join(name), text).expect("a writable folder");
 }
 
-/// Writes into a folder the certificates that the scripts of `tests/tls` and the pages of the manual speak of:
+/// Writes into a folder the certificates that the scripts of `tests/tls` and the pages of the manual speak
+/// of:
 ///
 /// | | |
 /// |---|---|

@@ -35,7 +35,8 @@ impl Pty {
         };
         use std::os::unix::process::CommandExt;
         command.stdin(slave.try_clone().unwrap()).stdout(slave.try_clone().unwrap()).stderr(slave);
-        // SAFETY: the calls are async-signal-safe. The terminal becomes the session's, so that its keys send signals.
+        // SAFETY: the calls are async-signal-safe. The terminal becomes the session's, so that its keys send
+        // signals.
         unsafe {
             command.pre_exec(|| {
                 if libc::setsid() < 0 || libc::ioctl(0, libc::TIOCSCTTY, 0) < 0 {
@@ -73,11 +74,13 @@ impl Pty {
         }
     }
 
-    /// Types a line at the prompt `> `, waits for the next, and gives what appeared between, without the line's echo.
+    /// Types a line at the prompt `> `, waits for the next, and gives what appeared between, without the
+    /// line's echo.
     #[track_caller]
     pub fn line(&mut self, text: &str) -> String {
         self.write(text);
-        // The editor draws a line anew with every key; when it has been accepted the cursor goes to the next one.
+        // The editor draws a line anew with every key; when it has been accepted the cursor goes to the next
+        // one.
         self.write("\r");
         let drawn = self.wait(PROMPT);
         let plain = plain(&drawn);

@@ -1,22 +1,27 @@
 //! The parser: a text becomes a value.
 //!
 //! # Algorithm
-//! One pass over the bytes, with a stack of open arrays and objects instead of recursion, so nesting costs no native stack. What has been read of them lies in one vector: the elements
-//! of an array, names and values in turn of an object. At its end each becomes a table made to measure (`perilune_vm::Record`), which takes the place of its parts. Nothing of
-//! this contains a safepoint, so the values may lie outside the heap.
+//! One pass over the bytes, with a stack of open arrays and objects instead of recursion, so nesting costs no
+//! native stack. What has been read of them lies in one vector: the elements of an array, names and values in
+//! turn of an object. At its end each becomes a table made to measure (`perilune_vm::Record`), which takes
+//! the place of its parts. Nothing of this contains a safepoint, so the values may lie outside the heap.
 //!
-//! The whole text is checked to be UTF-8 first, by SIMD; after that, strings without escapes are copied as they stand.
+//! The whole text is checked to be UTF-8 first, by SIMD; after that, strings without escapes are copied as
+//! they stand.
 //!
 //! # Names
-//! Objects in the same place mostly have the same names in the same order. A *place* is the name under which an object was found, also through arrays: `users` for the objects of
-//! `{"users": [{}, {}]}`. For each place (by a small hash of it) the parser keeps a guess, the names of the last object there. A name that is as guessed costs one comparison
-//! of bytes; others are looked up among the interned strings.
+//! Objects in the same place mostly have the same names in the same order. A *place* is the name under which
+//! an object was found, also through arrays: `users` for the objects of `{"users": [{}, {}]}`. For each place
+//! (by a small hash of it) the parser keeps a guess, the names of the last object there. A name that is as
+//! guessed costs one comparison of bytes; others are looked up among the interned strings.
 //!
 //! # Memory
-//! Every [`STRIDE`] bytes the parser looks whether memory is short. If so it gives up, drops what it has, collects completely and begins again; the second
-//! time it is an error. Beginning again costs time only where little memory is left, and a collection in between would need every value on a stack of Lua's.
+//! Every [`STRIDE`] bytes the parser looks whether memory is short. If so it gives up, drops what it has,
+//! collects completely and begins again; the second time it is an error. Beginning again costs time only
+//! where little memory is left, and a collection in between would need every value on a stack of Lua's.
 //!
-//! *Rejected.* Two stages, first an index of all structural characters (simdjson): the index needs wide SIMD to pay, and most of the time here goes into making strings and tables.
+//! *Rejected.* Two stages, first an index of all structural characters (simdjson): the index needs wide SIMD
+//! to pay, and most of the time here goes into making strings and tables.
 
 use super::fault::{Fault, Origin, What};
 use super::options::Decoding;
@@ -120,7 +125,8 @@ struct Frame {
     start: usize,
     /// The place of what it contains, in an array; its own, in an object.
     place: u8,
-    /// What the place's guess was when the object was opened: an object within it may be in the same place, and change that.
+    /// What the place's guess was when the object was opened: an object within it may be in the same place,
+    /// and change that.
     guess: Guess,
     /// How many names are as guessed, while all of them are.
     matched: u32,

@@ -1,11 +1,14 @@
 //! Values to text.
 //!
-//! A stack of open tables instead of recursion. Each table is looked at once to tell whether it is an array or an object (`perilune_vm::Form`), then its entries are written in
-//! the order of `next`, or of their names if that is asked for. No metamethod is called: what is written is what is in the tables.
+//! A stack of open tables instead of recursion. Each table is looked at once to tell whether it is an array
+//! or an object (`perilune_vm::Form`), then its entries are written in the order of `next`, or of their names
+//! if that is asked for. No metamethod is called: what is written is what is in the tables.
 //!
-//! Cycles are found by comparing each table with those that are open. The path that errors name is put together from the stack when there is an error, so it costs nothing before.
+//! Cycles are found by comparing each table with those that are open. The path that errors name is put
+//! together from the stack when there is an error, so it costs nothing before.
 //!
-//! Strings are looked at eight bytes at a time: those without anything to escape, nearly all, are copied whole.
+//! Strings are looked at eight bytes at a time: those without anything to escape, nearly all, are copied
+//! whole.
 
 use super::options::Encoding;
 use super::string::{self, Plain};

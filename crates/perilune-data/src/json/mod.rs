@@ -11,14 +11,16 @@
 //! | `options.rs` | tables of options |
 //!
 //! # What stands for what
-//! `null` is [`null`], a light userdata, since a table cannot hold nil; it is the same in every domain. A number without point and exponent is an integer, every other one a
-//! float, and floats are written so that they read back as the same float: `1.0` stays one. A table is an array if its keys are the
-//! integers from 1 to their number, an object if they are strings. An empty table is an object unless it carries the mark, a metatable, which `json.array` gives and `decode` gives to
-//! `[]`, so that empty arrays survive a round trip.
+//! `null` is [`null`], a light userdata, since a table cannot hold nil; it is the same in every domain. A
+//! number without point and exponent is an integer, every other one a float, and floats are written so that
+//! they read back as the same float: `1.0` stays one. A table is an array if its keys are the integers from 1
+//! to their number, an object if they are strings. An empty table is an object unless it carries the mark, a
+//! metatable, which `json.array` gives and `decode` gives to `[]`, so that empty arrays survive a round trip.
 //!
 //! # Errors
-//! A text that is not JSON raises an error with line, column, and what was expected there; a value that JSON cannot express one with its path. Both raise: nil and a
-//! message in its place would be taken for a `null` by whoever does not look.
+//! A text that is not JSON raises an error with line, column, and what was expected there; a value that JSON
+//! cannot express one with its path. Both raise: nil and a message in its place would be taken for a `null`
+//! by whoever does not look.
 
 mod decode;
 mod encode;

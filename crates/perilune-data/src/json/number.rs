@@ -1,7 +1,9 @@
 //! Numbers in the text: the grammar of RFC 8259, section 6, which is stricter than Lua's.
 //!
-//! Digits are gathered into a 64-bit mantissa as long as it is exact (19 digits). An integer that fits is done then. A float is the mantissa times a power of ten: where both are exact in a
-//! double, one rounding gives the right result (Clinger's fast path); all others are left to the standard library's parser, which is exact.
+//! Digits are gathered into a 64-bit mantissa as long as it is exact (19 digits). An integer that fits is
+//! done then. A float is the mantissa times a power of ten: where both are exact in a double, one rounding
+//! gives the right result (Clinger's fast path); all others are left to the standard library's parser, which
+//! is exact.
 
 use super::fault::What;
 use perilune_vm::Value;

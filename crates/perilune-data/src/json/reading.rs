@@ -1,7 +1,8 @@
 //! Decoders that are fed pieces, and iterators over the values of a text.
 //!
-//! A decoder keeps the text that has come and is not used up. `feed` and `finish` return iterators over the values that are complete then; what is not taken from
-//! one is there for the next. `values` is the loop around that: it asks a function for pieces.
+//! A decoder keeps the text that has come and is not used up. `feed` and `finish` return iterators over the
+//! values that are complete then; what is not taken from one is there for the next. `values` is the loop
+//! around that: it asks a function for pieces.
 
 use super::decode::{self, raise};
 use super::fault::{Fault, Origin};

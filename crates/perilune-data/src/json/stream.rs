@@ -1,8 +1,10 @@
 //! Texts that come in pieces: where a value ends.
 //!
-//! A [`Splitter`] finds the ends of the values that follow one another in a text: brackets are counted, strings are passed over, numbers and words end at what cannot belong to them. Each
-//! byte is looked at once, however small the pieces are. Whether a value is well formed is for the parser to say, which gets the
-//! whole of it; so what is kept is one value's text, and nothing of the parser has to wait for input in the middle of a token.
+//! A [`Splitter`] finds the ends of the values that follow one another in a text: brackets are counted,
+//! strings are passed over, numbers and words end at what cannot belong to them. Each byte is looked at once,
+//! however small the pieces are. Whether a value is well formed is for the parser to say, which gets the
+//! whole of it; so what is kept is one value's text, and nothing of the parser has to wait for input in the
+//! middle of a token.
 //!
 //! In *items* mode the text is one array, and the values are its elements.
 
@@ -90,7 +92,8 @@ impl Splitter {
         Found::Value(self.start..self.at)
     }
 
-    /// The next value of `text`, of which as much as was there at the last call is the same; `finished`: there is no more.
+    /// The next value of `text`, of which as much as was there at the last call is the same; `finished`:
+    /// there is no more.
     ///
     /// # Errors
     /// Where, and what is wrong between the values.

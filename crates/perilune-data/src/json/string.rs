@@ -5,7 +5,8 @@ use super::fault::What;
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// The high bit of each byte of `word` that is a quote, a backslash or a control character; beyond the first such byte there may be more bits than there should be.
+/// The high bit of each byte of `word` that is a quote, a backslash or a control character; beyond the first
+/// such byte there may be more bits than there should be.
 #[inline(always)]
 fn special(word: u64) -> u64 {
     let zero = |w: u64| w.wrapping_sub(ONES) & !w;
@@ -13,7 +14,8 @@ fn special(word: u64) -> u64 {
     (control | zero(word ^ (ONES * u64::from(b'"'))) | zero(word ^ (ONES * u64::from(b'\\')))) & HIGH
 }
 
-/// Offset of the first quote, backslash or control character from `at` on; the length of the text if there is none.
+/// Offset of the first quote, backslash or control character from `at` on; the length of the text if there is
+/// none.
 #[inline]
 pub(super) fn find_special(text: &[u8], mut at: usize) -> usize {
     while let Some(piece) = text.get(at..at + 8) {
@@ -33,7 +35,8 @@ pub(super) fn find_special(text: &[u8], mut at: usize) -> usize {
     text.len()
 }
 
-/// Undoes the escapes of a string whose content begins at `start` and has its first escape at `at`: appends it to `out`, and returns the offset behind the closing quote.
+/// Undoes the escapes of a string whose content begins at `start` and has its first escape at `at`: appends
+/// it to `out`, and returns the offset behind the closing quote.
 ///
 /// # Errors
 /// Where, and what is wrong there. `out` is asked for room by `try_reserve`; `None` if there is none.

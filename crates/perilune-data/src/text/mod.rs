@@ -5,11 +5,12 @@
 //! | `stream.rs` | the streaming decoder: bytes to valid text to pieces between separators; knows nothing of Lua |
 //! | `tests.rs` | it, in pieces and in one, against slow references |
 //!
-//! The natives here are the decoder's interface: `text.decoder` with `feed` and `finish`, and `text.lines`, a decoder over a file.
+//! The natives here are the decoder's interface: `text.decoder` with `feed` and `finish`, and `text.lines`, a
+//! decoder over a file.
 //!
 //! # Errors
-//! With `bad = "error"`, all pieces that are complete before the bad bytes come first, then an error that says at which byte of the input they are. So what a program sees does
-//! not depend on how the input was cut.
+//! With `bad = "error"`, all pieces that are complete before the bad bytes come first, then an error that
+//! says at which byte of the input they are. So what a program sees does not depend on how the input was cut.
 
 mod stream;
 #[cfg(test)]
@@ -148,7 +149,8 @@ fn with<R>(
     object: Option<Gc<Userdata>>,
     f: impl FnOnce(&mut Vm, &mut State) -> LuaResult<R>,
 ) -> LuaResult<R> {
-    // SAFETY: the userdata is reachable for as long as the native runs, and nobody gets at the value in another way.
+    // SAFETY: the userdata is reachable for as long as the native runs, and nobody gets at the value in
+    // another way.
     let state = object.and_then(|u| unsafe { u.data::<RefCell<State>>() }).map(RefCell::try_borrow_mut);
     match state {
         Some(Ok(mut state)) => f(vm, &mut state),

@@ -1,17 +1,22 @@
-//! The streaming decoder: bytes come in pieces of any size, valid UTF-8 goes out in pieces that separators end.
+//! The streaming decoder: bytes come in pieces of any size, valid UTF-8 goes out in pieces that separators
+//! end.
 //!
 //! # The buffer
 //! ```text
 //!   | used up | pieces to come ... | not valid yet | free |
 //!             start        searched   valid        end
 //! ```
-//! Input in UTF-8 is read straight into the buffer behind `end` and validated there, all that has come at once, by SIMD; what may be the beginning of a character stays between `valid` and
-//! `end`. Input in another encoding is read to `raw` and decoded to the buffer. Before `searched` no separator begins, so no byte is searched twice however long a piece gets.
+//! Input in UTF-8 is read straight into the buffer behind `end` and validated there, all that has come at
+//! once, by SIMD; what may be the beginning of a character stays between `valid` and `end`. Input in another
+//! encoding is read to `raw` and decoded to the buffer. Before `searched` no separator begins, so no byte is
+//! searched twice however long a piece gets.
 //!
 //! # What does not depend on how the input is cut
-//! Pieces, faults, and their offsets. A fault is kept until the pieces before it have been taken, and nothing behind it is looked at.
+//! Pieces, faults, and their offsets. A fault is kept until the pieces before it have been taken, and nothing
+//! behind it is looked at.
 //!
-//! *Rejected.* `encoding_rs` for UTF-8, too: it copies, and validates at a third of the speed. A validation of each line: short lines cost more by the call than by the byte.
+//! *Rejected.* `encoding_rs` for UTF-8, too: it copies, and validates at a third of the speed. A validation
+//! of each line: short lines cost more by the call than by the byte.
 
 use encoding_rs::{Decoder, DecoderResult, Encoding};
 use perilune_stdlib::io::separators::{Found, Separators};

@@ -21,7 +21,8 @@ impl From<Thrown> for Malformed {
 /// What has not been read of some bytes.
 pub struct Reader<'b> {
     bytes: &'b [u8],
-    /// Parts of tables that are not complete. Nothing here has a safepoint, so they need not be known to the collector.
+    /// Parts of tables that are not complete. Nothing here has a safepoint, so they need not be known to the
+    /// collector.
     values: Vec<Value>,
     /// Bytes that are left at the next look at memory's limits.
     next_look: usize,

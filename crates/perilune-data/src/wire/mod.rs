@@ -1,9 +1,11 @@
 //! Values as bytes on their way to another process: what remote calls and their like send.
 //!
-//! Compact rather than readable, and meant to be read from peers that are not trusted. It has no module of its own: rooms above use it.
+//! Compact rather than readable, and meant to be read from peers that are not trusted. It has no module of
+//! its own: rooms above use it.
 //!
 //! # The format
-//! One byte says what follows. Lengths, counts and integers are *varints*: seven bits a byte, the lowest first, the eighth bit says that more follow.
+//! One byte says what follows. Lengths, counts and integers are *varints*: seven bits a byte, the lowest
+//! first, the eighth bit says that more follow.
 //!
 //! | first byte | value |
 //! |---|---|
@@ -20,15 +22,19 @@
 //! Everything else is malformed, as is a table that is more than [`DEPTH`] deep.
 //!
 //! # What crosses
-//! Nil, booleans, numbers, strings and tables of these; a table that is reached twice arrives as two. Metatables stay behind, and no metamethod is called. Functions, coroutines, userdata and shared
-//! objects are refused with the path to them: a value that arrives never is code, and never more than it looks like.
+//! Nil, booleans, numbers, strings and tables of these; a table that is reached twice arrives as two.
+//! Metatables stay behind, and no metamethod is called. Functions, coroutines, userdata and shared objects
+//! are refused with the path to them: a value that arrives never is code, and never more than it looks like.
 //!
 //! # What always holds
-//! * Decoding takes memory in proportion to the bytes that are there: a count is believed only as far as bytes follow. (The proportion is about forty: an empty table is two bytes.)
-//! * Neither direction runs Lua code or has a safepoint; both look for interrupts and at memory's limits as they go.
+//! * Decoding takes memory in proportion to the bytes that are there: a count is believed only as far as
+//!   bytes follow. (The proportion is about forty: an empty table is two bytes.)
+//! * Neither direction runs Lua code or has a safepoint; both look for interrupts and at memory's limits as
+//!   they go.
 //!
-//! *Rejected*: the encoding of parcels (`perilune_vm::parcel`), which is trusted by who reads it and may hold functions; MessagePack, whose integers and strings have several forms each and which has no way to
-//! tell a list from a record with one byte; names that are sent once and then by number, since a call has few.
+//! *Rejected*: the encoding of parcels (`perilune_vm::parcel`), which is trusted by who reads it and may hold
+//! functions; MessagePack, whose integers and strings have several forms each and which has no way to tell a
+//! list from a record with one byte; names that are sent once and then by number, since a call has few.
 
 mod decode;
 mod encode;

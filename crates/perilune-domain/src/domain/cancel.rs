@@ -1,13 +1,16 @@
 //! Cancelling fibers, and interrupting the root chain.
 //!
-//! Any thread may have a fiber cancelled: its number goes to a list, the interrupt stops code that runs, and the pump is made to look. The owner then serves the list
-//! ([`Domain::serve_cancels`]): a fiber that waits is unwound at once, one that runs at its next call, loop iteration or wait. A fiber whose wait has ended already finishes what it
-//! waited for, since that may be a message that nobody else gets; it is cancelled *late*, when it has.
+//! Any thread may have a fiber cancelled: its number goes to a list, the interrupt stops code that runs, and
+//! the pump is made to look. The owner then serves the list ([`Domain::serve_cancels`]): a fiber that waits
+//! is unwound at once, one that runs at its next call, loop iteration or wait. A fiber whose wait has ended
+//! already finishes what it waited for, since that may be a message that nobody else gets; it is cancelled
+//! *late*, when it has.
 //!
-//! Not so who has lost a race ([`Finishes::Nothing`]): nobody would get its message. It goes back to its channel, bytes and connections stay with the system, and it is unwound
-//! ([`wait::give_back`]).
+//! Not so who has lost a race ([`Finishes::Nothing`]): nobody would get its message. It goes back to its
+//! channel, bytes and connections stay with the system, and it is unwound ([`wait::give_back`]).
 //!
-//! The root chain cannot be cancelled. The user's interrupt ends its wait ([`Domain::interrupt_root`]), and is kept until the root chain itself runs.
+//! The root chain cannot be cancelled. The user's interrupt ends its wait ([`Domain::interrupt_root`]), and
+//! is kept until the root chain itself runs.
 
 use super::Domain;
 use crate::sched::Reason;
@@ -51,7 +54,8 @@ impl Domain {
         }
     }
 
-    /// The user's interrupt has been raised: ends the root chain's wait, if it waits. It sees the interrupt when it runs.
+    /// The user's interrupt has been raised: ends the root chain's wait, if it waits. It sees the interrupt
+    /// when it runs.
     pub fn interrupt_root(&self) {
         let waiter = self.root_waiter.lock().clone();
         if let Some(waiter) = waiter {
@@ -83,7 +87,8 @@ impl Domain {
         }
     }
 
-    /// Has fibers cancelled: they unwind at their next call, loop iteration or wait, but not before they have used what an operation has brought ([`Vm::has_delivered`]).
+    /// Has fibers cancelled: they unwind at their next call, loop iteration or wait, but not before they have
+    /// used what an operation has brought ([`Vm::has_delivered`]).
     pub(crate) fn cancel(&self, fibers: &[u64], finishes: Finishes) {
         self.cancels.lock().extend(fibers.iter().map(|id| (*id, finishes)));
         self.has_cancels.store(true, Ordering::Release);

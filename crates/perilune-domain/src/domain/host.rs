@@ -1,7 +1,9 @@
-//! What the domain is to its state: whom it gives the domain up to while code blocks, how the root chain waits, what tools are told.
+//! What the domain is to its state: whom it gives the domain up to while code blocks, how the root chain
+//! waits, what tools are told.
 //!
-//! [`Host::detach`] and [`Host::wait_root`] give the domain up although `&mut Vm` exists further up the stack. Whoever calls them has shown by that reference that
-//! it is the owner, and does not use it before it has the domain again; so the ownership's proof is made anew for the hand-over (`Ownership::reclaim`).
+//! [`Host::detach`] and [`Host::wait_root`] give the domain up although `&mut Vm` exists further up the
+//! stack. Whoever calls them has shown by that reference that it is the owner, and does not use it before it
+//! has the domain again; so the ownership's proof is made anew for the hand-over (`Ownership::reclaim`).
 
 use super::Domain;
 use crate::listing;

@@ -1,5 +1,5 @@
-//! What only the owner of a domain touches ([`Local`]), and the proof that one is the owner ([`Owner`]): the essay at the head of `domain.rs` says
-//! where proofs come from.
+//! What only the owner of a domain touches ([`Local`]), and the proof that one is the owner ([`Owner`]): the
+//! essay at the head of `domain.rs` says where proofs come from.
 
 use super::{Domain, Done, Start};
 use crate::pool::{self, Work};
@@ -13,7 +13,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What a hybrid native has taken from somewhere and could not hand on yet: a message, and the case of a `select` that it came by.
+/// What a hybrid native has taken from somewhere and could not hand on yet: a message, and the case of a
+/// `select` that it came by.
 pub(crate) type Stash = (u32, Parcel);
 
 /// A fiber of a domain.
@@ -26,7 +27,8 @@ pub(super) struct Slot {
     pub(super) stash: Option<Stash>,
     pub(super) started: bool,
     pub(super) generation: u32,
-    /// The number of what tools call it in place of its function, which is one of the runtime's own; 0: nothing.
+    /// The number of what tools call it in place of its function, which is one of the runtime's own; 0:
+    /// nothing.
     pub(super) named_after: u32,
     /// Its own, if it is one: in a pool's domain.
     pub(super) strand: Option<Box<Strand>>,
@@ -86,7 +88,8 @@ pub struct Owner<'a> {
 impl<'a> Owner<'a> {
     /// What only the owner touches.
     pub(super) fn local(self) -> &'a mut Local {
-        // SAFETY: this is made of an exclusive borrow of the only proof, for as long as that lasts; and there is one reference for each that is made.
+        // SAFETY: this is made of an exclusive borrow of the only proof, for as long as that lasts; and there
+        // is one reference for each that is made.
         unsafe { &mut *self.domain.local.get() }
     }
 
@@ -170,7 +173,8 @@ impl<'a> Owner<'a> {
         }
     }
 
-    /// Whether a fiber of the domain is ready, or a task could begin here that has waited: for a loop of this pool that could let it go first.
+    /// Whether a fiber of the domain is ready, or a task could begin here that has waited: for a loop of this
+    /// pool that could let it go first.
     pub(crate) fn others_wait(self, pool: &Arc<pool::Inner>) -> bool {
         if self.domain.ownership.has_ready() || self.domain.ownership.is_wanted() {
             return true;

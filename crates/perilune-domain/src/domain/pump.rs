@@ -1,8 +1,9 @@
 //! The pump: what a worker thread does with a domain that is ready, until there is nothing to do.
 //!
-//! In this order: fibers that are to be cancelled, what tools want, fibers that are ready, the pool's work, failures that nobody has been told of. A fiber runs until it parks
-//! or ends. When there is nothing left the ownership is given up ([`Ownership::try_leave`](crate::sched::Ownership::try_leave)), which fails if somebody has poked meanwhile. A domain whose
-//! body is over is freed when its last fiber has ended.
+//! In this order: fibers that are to be cancelled, what tools want, fibers that are ready, the pool's work,
+//! failures that nobody has been told of. A fiber runs until it parks or ends. When there is nothing left the
+//! ownership is given up ([`Ownership::try_leave`](crate::sched::Ownership::try_leave)), which fails if
+//! somebody has poked meanwhile. A domain whose body is over is freed when its last fiber has ended.
 
 use super::Domain;
 use crate::outcome::Lack;
@@ -109,7 +110,8 @@ impl Domain {
                 }
                 Next::Empty => {
                     self.do_deferred();
-                    // The pokes until now are forgotten by now: what they have been for is looked for after that.
+                    // The pokes until now are forgotten by now: what they have been for is looked for after
+                    // that.
                     if self.has_cancels.load(Ordering::Acquire) {
                         continue;
                     }
@@ -142,8 +144,8 @@ impl Domain {
         }
     }
 
-    /// There is no memory for a state, or no thread to run it on: what the domain was made for fails. One of a pool leaves the work to the others; the only one refuses it,
-    /// and tries again when there is more.
+    /// There is no memory for a state, or no thread to run it on: what the domain was made for fails. One of
+    /// a pool leaves the work to the others; the only one refuses it, and tries again when there is more.
     #[cold]
     fn go_without_state(self: &Arc<Self>, mut owned: Owned, lack: &Lack) {
         let start = self.holder(&mut owned).local().start.take();
@@ -229,7 +231,8 @@ impl Domain {
         }
     }
 
-    /// Without fibers and work: lets go of copies that nothing comes for any more, now or later. True: that may take more.
+    /// Without fibers and work: lets go of copies that nothing comes for any more, now or later. True: that
+    /// may take more.
     fn let_go_of_copies(self: &Arc<Self>, vm: &mut Vm) -> bool {
         match vm.let_go_of_copies(Instant::now) {
             LetGo::Nothing => false,
@@ -288,7 +291,8 @@ fn newest_untold(vm: &Vm) -> Option<u64> {
         .max()
 }
 
-/// Ends the process if it is dropped: a pump that panics leaves a domain in the middle of something, and everybody who waits for it would wait for ever.
+/// Ends the process if it is dropped: a pump that panics leaves a domain in the middle of something, and
+/// everybody who waits for it would wait for ever.
 struct Bomb;
 
 impl Drop for Bomb {

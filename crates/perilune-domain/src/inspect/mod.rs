@@ -1,28 +1,31 @@
 //! `pl.inspect(value, options)`: values as text for people.
 //!
-//! It works in two steps. The walk (`walk.rs`) goes through the value and builds a tree of Rust strings; rendering
-//! (`render.rs`) lays the tree out in lines, and knows nothing of Lua. The walk may run Lua code, since `__tostring` is
-//! asked, and that code may change or drop any table. So the walk holds nothing in Rust alone: the table it is in and the
-//! entries chosen from it lie on the value stack, and the tables it has seen are keys of a table there, so that an address
-//! it knows is never that of another table.
+//! It works in two steps. The walk (`walk.rs`) goes through the value and builds a tree of Rust strings;
+//! rendering (`render.rs`) lays the tree out in lines, and knows nothing of Lua. The walk may run Lua code,
+//! since `__tostring` is asked, and that code may change or drop any table. So the walk holds nothing in Rust
+//! alone: the table it is in and the entries chosen from it lie on the value stack, and the tables it has
+//! seen are keys of a table there, so that an address it knows is never that of another table.
 //!
 //! # What is shown
-//! - Tables with their contents: the sequence `1..n` first, where `n` is the last index before the first nil (not `#t`,
-//!   which may be any border); then the other keys: numbers by size, strings by bytes, booleans, and the rest as found.
-//! - A table that is met again as `<table 1>`, and where it stood first with `<1>` before it; if it is met inside itself,
-//!   as `<cycle 1>`.
-//! - `__name` before the contents; what `__tostring` answers before them in `<...>`; a metatable that has neither as a last
-//!   entry, `<metatable>`. `__pairs` and `__index` are not asked: this shows what is there.
+//! - Tables with their contents: the sequence `1..n` first, where `n` is the last index before the first nil
+//!   (not `#t`, which may be any border); then the other keys: numbers by size, strings by bytes, booleans,
+//!   and the rest as found.
+//! - A table that is met again as `<table 1>`, and where it stood first with `<1>` before it; if it is met
+//!   inside itself, as `<cycle 1>`.
+//! - `__name` before the contents; what `__tostring` answers before them in `<...>`; a metatable that has
+//!   neither as a last entry, `<metatable>`. `__pairs` and `__index` are not asked: this shows what is there.
 //! - Strings between double quotes, so that Lua reads them back: UTF-8 as it is, other bytes as escapes.
 //! - Objects of `pl` by `tostring`, arrays with their elements.
 //!
 //! # What is left out
-//! Limits, and each says in the text that it was reached: `depth`, `items` of one table, `string` bytes of one string, and
-//! `total` values of all, since the product of the first two has no bound. A line that fits in `width` is one line.
+//! Limits, and each says in the text that it was reached: `depth`, `items` of one table, `string` bytes of
+//! one string, and `total` values of all, since the product of the first two has no bound. A line that fits
+//! in `width` is one line.
 //!
-//! Rejected: writing it in Lua (it would depend on globals that programs replace, and be interrupted by their hooks);
-//! output that is a Lua expression for all values (functions and cycles are none, and the marks that replace them would
-//! have to be calls of helpers); sorting all keys (a cache of a million entries has to show twenty).
+//! Rejected: writing it in Lua (it would depend on globals that programs replace, and be interrupted by their
+//! hooks); output that is a Lua expression for all values (functions and cycles are none, and the marks that
+//! replace them would have to be calls of helpers); sorting all keys (a cache of a million entries has to
+//! show twenty).
 
 mod render;
 mod walk;

@@ -1,7 +1,7 @@
 //! From a tree to lines.
 //!
-//! A table is written on one line if it fits in what is left of the line; else each entry begins a line of its own, but
-//! short items of a sequence share lines. Width counts characters, colours not.
+//! A table is written on one line if it fits in what is left of the line; else each entry begins a line of
+//! its own, but short items of a sequence share lines. Width counts characters, colours not.
 
 use super::{Node, Options, Style, TableNode};
 use std::collections::{HashMap, HashSet};

@@ -274,8 +274,8 @@ impl PartialEq for Entry {
 }
 impl Eq for Entry {}
 
-/// The first `most` entries in the order of their keys, those of the sequence `1..=len` aside, and how many there are.
-/// Nothing is allocated in the heap here and no Lua code runs: the table keeps all of them.
+/// The first `most` entries in the order of their keys, those of the sequence `1..=len` aside, and how many
+/// there are. Nothing is allocated in the heap here and no Lua code runs: the table keeps all of them.
 fn choose(vm: &mut Vm, table: Gc<Table>, len: i64, most: usize) -> LuaResult<(Vec<Entry>, usize)> {
     let (mut best, mut found) = (BinaryHeap::new(), 0);
     let mut key = Value::NIL;

@@ -1,25 +1,32 @@
 //! Typed arrays of numbers that all domains see: `pl.array(kind, n)`.
 //!
-//! An array is a piece of memory that is never moved and a range in it; a slice is another range of the same memory. Elements are
-//! relaxed atomics (`perilune_vm::shared::ArrayView`), so concurrent access has no undefined behaviour and no torn values. What it may
-//! have is lost updates: `a[i] = a[i] + 1` is a load and a store. `a:add(i, x)` and `a:cas(i, old, new)` lose none.
+//! An array is a piece of memory that is never moved and a range in it; a slice is another range of the same
+//! memory. Elements are relaxed atomics (`perilune_vm::shared::ArrayView`), so concurrent access has no
+//! undefined behaviour and no torn values. What it may have is lost updates: `a[i] = a[i] + 1` is a load and
+//! a store. `a:add(i, x)` and `a:cas(i, old, new)` lose none.
 //!
-//! `a[i]` and `a[i] = x` are done by the interpreter, and so are `a:at(i, j)` and `a:put(i, j, x)` where they can be; here are the rest. `add` and `cas` order memory as atomics do: what one domain did before such a change of
-//! an element, another one sees after its own next change of it.
+//! `a[i]` and `a[i] = x` are done by the interpreter, and so are `a:at(i, j)` and `a:put(i, j, x)` where they
+//! can be; here are the rest. `add` and `cas` order memory as atomics do: what one domain did before such a
+//! change of an element, another one sees after its own next change of it.
 //!
 //! # Two dimensions
-//! `pl.array(kind, rows, columns)` is an array of `rows * columns` elements, row after row, that knows its rows: `a:at(i, j)` is `a[(i - 1) * columns + j]` with both indices
-//! checked. All else is as it is in one dimension, so that loops over all elements, `fill`, `copy` and `sum` need nothing new. A row is a slice (`a:row(i)`):
-//! an inner loop over it costs what one over a plain array does.
+//! `pl.array(kind, rows, columns)` is an array of `rows * columns` elements, row after row, that knows its
+//! rows: `a:at(i, j)` is `a[(i - 1) * columns + j]` with both indices checked. All else is as it is in one
+//! dimension, so that loops over all elements, `fill`, `copy` and `sum` need nothing new. A row is a slice
+//! (`a:row(i)`): an inner loop over it costs what one over a plain array does.
 //!
-//! *Rejected*: `a[i][j]`. It reads best, but `a[i]` would have to be a row, which is an object, made anew for each element that is read; and the flat index, which every function
-//! of the library needs, would be lost. Strides (columns as views): each access would multiply.
+//! *Rejected*: `a[i][j]`. It reads best, but `a[i]` would have to be a row, which is an object, made anew for
+//! each element that is read; and the flat index, which every function of the library needs, would be lost.
+//! Strides (columns as views): each access would multiply.
 //!
 //! # What the library sees
-//! What a table with `__index`, `__newindex`, `__len` and `__pairs` is to PUC Lua's functions: `ipairs`, `table.concat`, `unpack`, `sort` and `move` work. An array does not
-//! grow, so `insert` and `remove` say so. Reading beyond the ends gives nil, which is what ends `ipairs`; writing there is an error; so is any name that is no method, because a misspelt one would be nil.
+//! What a table with `__index`, `__newindex`, `__len` and `__pairs` is to PUC Lua's functions: `ipairs`,
+//! `table.concat`, `unpack`, `sort` and `move` work. An array does not grow, so `insert` and `remove` say so.
+//! Reading beyond the ends gives nil, which is what ends `ipairs`; writing there is an error; so is any name
+//! that is no method, because a misspelt one would be nil.
 //!
-//! When races are looked for (`races`), an array has a shadow that all accesses are shown to first, and does not give its elements to the interpreter.
+//! When races are looked for (`races`), an array has a shadow that all accesses are shown to first, and does
+//! not give its elements to the interpreter.
 
 use super::records::{self, RECORDS};
 use super::strings::{self, STRINGS, Strings};
@@ -92,7 +99,8 @@ pub struct Array {
 }
 
 impl Array {
-    /// An array of `len` zeros, which the running code makes; `None` if there is no memory for it, or the program may have no more.
+    /// An array of `len` zeros, which the running code makes; `None` if there is no memory for it, or the
+    /// program may have no more.
     pub fn new(vm: &Vm, element: Element, len: usize) -> Option<Array> {
         let mut memory = Memory::new(len.checked_mul(element.size())?)?;
         if on() {
@@ -178,7 +186,8 @@ impl Array {
         assert!(at.checked_add(bytes.len()).is_some_and(|end| end <= self.view.len()));
         self.touch(vm, at, bytes.len(), Access::Store);
         for (n, byte) in bytes.iter().enumerate() {
-            // SAFETY: within the elements, as asserted above; they are touched as atomics only, and the memory lives as long as the array.
+            // SAFETY: within the elements, as asserted above; they are touched as atomics only, and the
+            // memory lives as long as the array.
             unsafe { AtomicU8::from_ptr(self.view.data().add(at + n)) }.store(*byte, Relaxed);
         }
     }
@@ -516,7 +525,8 @@ fn this<'a>(vm: &mut Vm) -> LuaResult<&'a Array> {
     vm.check_shared(1, &ARRAY)
 }
 
-/// Arguments `n` and `n + 1` as a range of elements, 1 and the length by default: (first, counted from 0; number).
+/// Arguments `n` and `n + 1` as a range of elements, 1 and the length by default: (first, counted from 0;
+/// number).
 fn range(vm: &mut Vm, n: u32, len: usize) -> LuaResult<(usize, usize)> {
     let first = vm.opt_int(n, 1)?;
     let last = vm.opt_int(n + 1, len as i64)?;
@@ -568,8 +578,8 @@ static FILL: Native = Native::leaf("fill", |vm| {
 /// Elements between two looks at the interrupt flag.
 const POLL: usize = 1 << 16;
 
-/// `a:copy(source [, at [, i [, j]]])`: elements `i` to `j` of an array or list to `at` and onwards. Overlapping ranges of the same memory are copied as if
-/// through a copy.
+/// `a:copy(source [, at [, i [, j]]])`: elements `i` to `j` of an array or list to `at` and onwards.
+/// Overlapping ranges of the same memory are copied as if through a copy.
 static COPY: Native = Native::leaf("copy", |vm| {
     let a = this(vm)?;
     let at = vm.opt_int(3, 1)?;
@@ -665,7 +675,8 @@ static SUM: Native = Native::leaf("sum", |vm| {
     vm.ret(sum)
 });
 
-/// Changes element `at` by `change`, atomically; gives its old and new value. `None`: the change is impossible.
+/// Changes element `at` by `change`, atomically; gives its old and new value. `None`: the change is
+/// impossible.
 fn change(
     view: ArrayView,
     at: usize,
@@ -748,7 +759,8 @@ static ADD: Native = Native::leaf("add", |vm| {
     }
 });
 
-/// `a:cas(i, old, new)`: stores `new` if the element is `old`; returns whether it was, and what the element was.
+/// `a:cas(i, old, new)`: stores `new` if the element is `old`; returns whether it was, and what the element
+/// was.
 static CAS: Native = Native::leaf("cas", |vm| {
     let a = this(vm)?;
     let at = index(vm, a, 2)?;

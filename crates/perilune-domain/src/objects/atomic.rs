@@ -1,9 +1,11 @@
 //! Atomics: one value that domains change without losing updates: `pl.atomic(v)`.
 //!
-//! An atomic made from an integer holds integers and is one machine word; any other holds whatever values every domain can have
-//! ([`Plain`]), behind a lock that is held for a few instructions. All operations are sequentially consistent.
+//! An atomic made from an integer holds integers and is one machine word; any other holds whatever values
+//! every domain can have ([`Plain`]), behind a lock that is held for a few instructions. All operations are
+//! sequentially consistent.
 //!
-//! A change with a function, `a:update(f)`, calls it outside of any lock, and again if another domain has changed the value meanwhile.
+//! A change with a function, `a:update(f)`, calls it outside of any lock, and again if another domain has
+//! changed the value meanwhile.
 
 use super::plain::{self, Plain};
 use super::{Contents, fill, freeze, register};
@@ -279,7 +281,8 @@ static CAS: Native = Native::leaf("cas", |vm| {
     Ok(2)
 });
 
-/// `a:update(f)`: replaces the value `v` by `f(v)` and returns that. `f` is called again if the value has changed meanwhile.
+/// `a:update(f)`: replaces the value `v` by `f(v)` and returns that. `f` is called again if the value has
+/// changed meanwhile.
 static UPDATE: Native = Native::reentrant("update", |vm| {
     let a: Arc<Atomic> = vm.check_shared_arc(1, &ATOMIC)?;
     let f = super::check_changer(vm, 2)?;

@@ -1,20 +1,26 @@
 //! A map that all domains see: `pl.map()`.
 //!
-//! Keys and values are [`Plain`]. The map is split into shards by the key's hash, each with a lock of its own that is held for one
-//! operation, so domains that use different keys seldom meet. Iteration takes one shard at a time: it sees each key at most once, and every
-//! key that is there from its beginning to its end; the value is one that the key had between the beginning and the step that gives it.
+//! Keys and values are [`Plain`]. The map is split into shards by the key's hash, each with a lock of its own
+//! that is held for one operation, so domains that use different keys seldom meet. Iteration takes one shard
+//! at a time: it sees each key at most once, and every key that is there from its beginning to its end; the
+//! value is one that the key had between the beginning and the step that gives it.
 //!
 //! # Expiry
-//! An entry may have a time at which it ends (`m:set(k, v, {ttl = seconds})`, `pl.map{ttl = seconds}`). From then on no operation finds it. Each shard has a heap of these times with
-//! their keys; whoever locks the shard takes out what is over, so what is there costs a comparison, and what is not used is found by the timers' thread, which looks at
-//! a map with such entries when the first of them is over, [`SLACK`] late at most, and takes out [`PORTION`] at a time. A time that no longer holds, because the entry has another or is gone, stays
-//! in the heap until it comes; when more than half of the heap is such, it is made anew. So an entry that is over is kept for a second at most, and a key that is set for ever has two times.
+//! An entry may have a time at which it ends (`m:set(k, v, {ttl = seconds})`, `pl.map{ttl = seconds}`). From
+//! then on no operation finds it. Each shard has a heap of these times with their keys; whoever locks the
+//! shard takes out what is over, so what is there costs a comparison, and what is not used is found by the
+//! timers' thread, which looks at a map with such entries when the first of them is over, [`SLACK`] late at
+//! most, and takes out [`PORTION`] at a time. A time that no longer holds, because the entry has another or
+//! is gone, stays in the heap until it comes; when more than half of the heap is such, it is made anew. So an
+//! entry that is over is kept for a second at most, and a key that is set for ever has two times.
 //!
-//! `set` begins the time anew; `add`, `cas` and `update` change a value and leave the time as it is. *Rejected*: a thread or fiber per map; looking at all entries now and then (it takes longer the more
-//! there are that are not over); counting on use (a cache's memory would stay where nobody comes).
+//! `set` begins the time anew; `add`, `cas` and `update` change a value and leave the time as it is.
+//! *Rejected*: a thread or fiber per map; looking at all entries now and then (it takes longer the more there
+//! are that are not over); counting on use (a cache's memory would stay where nobody comes).
 //!
 //! # Names
-//! On the map itself names are methods, and any other name is an error, since `m.count` would be nil where `m:get "count"` was meant. [`View`] is the same map as programs index tables.
+//! On the map itself names are methods, and any other name is an error, since `m.count` would be nil where
+//! `m:get "count"` was meant. [`View`] is the same map as programs index tables.
 
 use super::plain::{self, Plain};
 use super::{fill, refuse_other_names, register};
@@ -139,7 +145,8 @@ enum Life {
 #[derive(Default)]
 struct Entries {
     all: HashMap<Key, Entry, foldhash::fast::RandomState>,
-    /// When entries end, the first at the top. An entry that ends has an element with its time; other elements are over.
+    /// When entries end, the first at the top. An entry that ends has an element with its time; other
+    /// elements are over.
     due: BinaryHeap<Reverse<Due>>,
 }
 
@@ -180,7 +187,8 @@ impl Entries {
 
 type Shard = Mutex<Entries>;
 
-/// A locked shard without entries that are over. These go when the lock is free: one may be the last reference to much.
+/// A locked shard without entries that are over. These go when the lock is free: one may be the last
+/// reference to much.
 struct Locked<'a> {
     entries: MutexGuard<'a, Entries>,
     _dead: Vec<(Key, Entry)>,
@@ -290,7 +298,8 @@ impl Map {
             left -= dead.len();
         }
         self.looks_at.store(NEVER, SeqCst);
-        // What has come behind this look is seen here, or sees that nobody is going to look. What is left of a portion follows at once.
+        // What has come behind this look is seen here, or sees that nobody is going to look. What is left of
+        // a portion follows at once.
         let next = self.shards.iter().filter_map(|s| Some(s.lock().due.peek()?.0.0)).min();
         if let Some(next) = next {
             let soon = (SLACK - Duration::from_millis(1)).as_nanos() as u64;
@@ -298,7 +307,8 @@ impl Map {
         }
     }
 
-    /// Replaces the value `v` of `k` by what `change(v)` gives; nil removes. Gives the old value and the new one. `None` from `change` leaves all as it is.
+    /// Replaces the value `v` of `k` by what `change(v)` gives; nil removes. Gives the old value and the new
+    /// one. `None` from `change` leaves all as it is.
     ///
     /// # Errors
     /// There is no memory for a further entry; nothing has changed.
@@ -571,7 +581,8 @@ static TTL: Native = Native::leaf("ttl", |vm| {
     vm.ret(until.saturating_sub(now()) as f64 / 1e9)
 });
 
-/// `m:touch(k [, seconds])`: the entry lasts for so long from now on, by default as long as the map says; false: for ever. Whether there is one.
+/// `m:touch(k [, seconds])`: the entry lasts for so long from now on, by default as long as the map says;
+/// false: for ever. Whether there is one.
 static TOUCH: Native = Native::leaf("touch", |vm| {
     let m = this(vm)?;
     let k = key(vm, 2)?;
@@ -620,7 +631,8 @@ static ADD: Native = Native::leaf("add", |vm| {
     }
 });
 
-/// `m:cas(k, old, new)`: stores `new` if the value is `old`; returns whether it was, and what it was. nil stands for absence.
+/// `m:cas(k, old, new)`: stores `new` if the value is `old`; returns whether it was, and what it was. nil
+/// stands for absence.
 static CAS: Native = Native::leaf("cas", |vm| {
     let m = this(vm)?;
     let k = key(vm, 2)?;
@@ -642,7 +654,8 @@ static CAS: Native = Native::leaf("cas", |vm| {
     Ok(2)
 });
 
-/// `m:update(k, f)`: replaces the value `v` by `f(v)` and returns that. `f` is called again if the value has changed meanwhile.
+/// `m:update(k, f)`: replaces the value `v` by `f(v)` and returns that. `f` is called again if the value has
+/// changed meanwhile.
 static UPDATE: Native = Native::reentrant("update", |vm| {
     let m: Arc<Map> = vm.check_shared_arc(1, &MAP)?;
     let k = key(vm, 2)?;
@@ -664,7 +677,8 @@ static UPDATE: Native = Native::reentrant("update", |vm| {
     }
 });
 
-/// Takes out what a lock protects: it goes when the lock is free, because it may be the last reference to much.
+/// Takes out what a lock protects: it goes when the lock is free, because it may be the last reference to
+/// much.
 fn contents<T: Default>(mut lock: MutexGuard<'_, T>) -> T {
     std::mem::take(&mut *lock)
 }
@@ -756,7 +770,7 @@ static NEXT: Native = Native::leaf("next", |vm| {
     }
 });
 
-// -- Views -----------------------------------------------------------------------------------------------------------------
+// -- Views --------------------------------------------------------------------------------------------------
 
 /// The kind of views.
 pub static VIEW: SharedKind = SharedKind::new("map view", open_view);

@@ -1,8 +1,8 @@
 //! Shared objects that hold data: typed arrays, atomics, maps, values that each domain has for itself.
 //!
-//! They are the places where domains may change the same thing at the same time, so each is made so that nothing worse than a
-//! lost update can come of it, and each has operations that lose none. What they may hold is [`plain::Plain`]: values that are the same in
-//! every domain.
+//! They are the places where domains may change the same thing at the same time, so each is made so that
+//! nothing worse than a lost update can come of it, and each has operations that lose none. What they may
+//! hold is [`plain::Plain`]: values that are the same in every domain.
 
 pub mod array;
 pub mod atomic;
@@ -49,8 +49,9 @@ pub fn fill(
     Ok(())
 }
 
-/// Reading a name that is none of the methods of a metatable which [`fill`] has made becomes an error. `what` is what messages call the object ("a map"), `otherwise` what to write
-/// for anything else ("m:get(k) reads a key").
+/// Reading a name that is none of the methods of a metatable which [`fill`] has made becomes an error. `what`
+/// is what messages call the object ("a map"), `otherwise` what to write for anything else ("m:get(k) reads a
+/// key").
 pub(crate) fn refuse_other_names(vm: &mut Vm, mt: Gc<Table>, what: &str, otherwise: &str) -> LuaResult<()> {
     let methods = vm.get_field(mt, "__index")?;
     let beyond = vm.new_table(0, 1)?;
@@ -68,7 +69,8 @@ pub(crate) fn refuse_other_names(vm: &mut Vm, mt: Gc<Table>, what: &str, otherwi
     Ok(())
 }
 
-/// Raises that the object has no such name. Argument 1: the methods. Upvalues: what the object is called; what to write for anything else.
+/// Raises that the object has no such name. Argument 1: the methods. Upvalues: what the object is called;
+/// what to write for anything else.
 static OTHER_NAME: Native = Native::leaf("index", |vm| {
     let key = vm.arg(2);
     let text = |v: Value| v.as_string().map_or(String::new(), |s| s.to_text());

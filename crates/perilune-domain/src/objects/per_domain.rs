@@ -1,10 +1,12 @@
 //! Values that each domain has for itself: `pl.per_domain(make)`.
 //!
-//! The object holds the function that makes the value, packed where the object was made. A domain that asks for its value the first time calls a copy of it,
-//! and keeps what it returns as long as the object is there: caches, buffers and connections belong to a domain, not to a task.
+//! The object holds the function that makes the value, packed where the object was made. A domain that asks
+//! for its value the first time calls a copy of it, and keeps what it returns as long as the object is there:
+//! caches, buffers and connections belong to a domain, not to a task.
 //!
-//! A domain keeps its values strongly, whether or not it has a reference to the object just now, so no collection decides how often `make` is called. Those of
-//! objects that are gone are forgotten when the domain makes the next one.
+//! A domain keeps its values strongly, whether or not it has a reference to the object just now, so no
+//! collection decides how often `make` is called. Those of objects that are gone are forgotten when the
+//! domain makes the next one.
 
 use super::fill;
 use parking_lot::Mutex;

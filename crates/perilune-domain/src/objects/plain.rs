@@ -65,7 +65,8 @@ impl Plain {
         })
     }
 
-    /// For a native that is about to take the value out of where it is: looks for the room that it needs in this domain, as far as there is a limit.
+    /// For a native that is about to take the value out of where it is: looks for the room that it needs in
+    /// this domain, as far as there is a limit.
     ///
     /// # Errors
     /// "not enough memory"

@@ -1,26 +1,36 @@
 //! Arrays of records that all domains see: `pl.array({x = "f64", y = "f64", id = "i32"}, n)`.
 //!
 //! # The design
-//! Each field is a *column*: an array of its own, `a.x`, with all that arrays have. So what is done often is done on arrays:
-//! `local x, dx = a.x, a.dx`, and then `x[i] = x[i] + dx[i]` in the loop, at the speed of two arrays, on any number of domains, and found by the search for races like
-//! any access to an array. Columns are also what a processor wants: a loop over one field reads that field's memory and nothing else.
+//! Each field is a *column*: an array of its own, `a.x`, with all that arrays have. So what is done often is
+//! done on arrays: `local x, dx = a.x, a.dx`, and then `x[i] = x[i] + dx[i]` in the loop, at the speed of two
+//! arrays, on any number of domains, and found by the search for races like any access to an array. Columns
+//! are also what a processor wants: a loop over one field reads that field's memory and nothing else.
 //!
-//! `a[i]` is a *row*: a name for a place, not a copy. `a[i].x` reads the column, `a[i].x = v` writes it, so that code which handles one record reads as it would with tables. `a[i].x` in one
-//! expression makes no row: the interpreter asks for the field at once (`Indexed::element_field`). A row that is kept (`local p = a[i]`) or written through is a
-//! small userdata of the domain. `a:get(i)` is a copy, as a table; `a:set(i, t)` and `a[i] = t` copy a table in.
+//! `a[i]` is a *row*: a name for a place, not a copy. `a[i].x` reads the column, `a[i].x = v` writes it, so
+//! that code which handles one record reads as it would with tables. `a[i].x` in one expression makes no row:
+//! the interpreter asks for the field at once (`Indexed::element_field`). A row that is kept
+//! (`local p = a[i]`) or written through is a small userdata of the domain. `a:get(i)` is a copy, as a table;
+//! `a:set(i, t)` and `a[i] = t` copy a table in.
 //!
-//! What it costs, as multiples of `x[i]` with `x` in a local (measured: 3 to 4 ns): `a[i].x` five, `a.x[i]` fifteen, `a[i].x = v` forty, nearly all of it the row.
+//! What it costs, as multiples of `x[i]` with `x` in a local (measured: 3 to 4 ns): `a[i].x` five, `a.x[i]`
+//! fifteen, `a[i].x = v` forty, nearly all of it the row.
 //!
 //! # No surprises
-//! * A row never moves to another domain: there it would be a name for shared memory that looks like a value of one's own. The array and the number go instead.
-//! * A row is no value to be stored: `a[i], a[j] = a[j], a[i]` would read the second one after the first was overwritten, so it is refused, and `a:get` named.
-//! * `a[i] = t` wants all fields, since an assignment that leaves half of the old value is none; `a:set(i, t)` takes those that are given. Neither takes a field that is not there.
-//! * Each field is read and written without tearing, a record is not: who needs that two fields agree lets one domain own the record, or a lane.
+//! * A row never moves to another domain: there it would be a name for shared memory that looks like a value
+//!   of one's own. The array and the number go instead.
+//! * A row is no value to be stored: `a[i], a[j] = a[j], a[i]` would read the second one after the first was
+//!   overwritten, so it is refused, and `a:get` named.
+//! * `a[i] = t` wants all fields, since an assignment that leaves half of the old value is none;
+//!   `a:set(i, t)` takes those that are given. Neither takes a field that is not there.
+//! * Each field is read and written without tearing, a record is not: who needs that two fields agree lets
+//!   one domain own the record, or a lane.
 //! * Fields may not have names of methods, because one of the two would be hidden.
 //!
-//! *Rejected.* Records side by side in memory (each access would multiply by a size and add an offset, and a column could not be handed out as an array).
-//! Rows as values without an object (a value is 16 bytes, an array's address and an index are more). `a[i]` as a copy (`a[i].x = v` would change nothing, silently). One row per array that is moved
-//! along (`local p, q = a[1], a[2]` would be one). `a:get(i, "x")` (it says what `a.x[i]` says, at ten times the cost).
+//! *Rejected.* Records side by side in memory (each access would multiply by a size and add an offset, and a
+//! column could not be handed out as an array). Rows as values without an object (a value is 16 bytes, an
+//! array's address and an index are more). `a[i]` as a copy (`a[i].x = v` would change nothing, silently).
+//! One row per array that is moved along (`local p, q = a[1], a[2]` would be one). `a:get(i, "x")` (it says
+//! what `a.x[i]` says, at ten times the cost).
 
 use super::array::{self, Array, Extent, PAIRS, Stored, stored};
 use super::strings::Strings;
@@ -377,7 +387,7 @@ static TOTABLE: Native = Native::leaf("totable", |vm| {
     Ok(1)
 });
 
-// -- Rows ------------------------------------------------------------------------------------------------------------------
+// -- Rows ---------------------------------------------------------------------------------------------------
 
 /// A row.
 struct Row {

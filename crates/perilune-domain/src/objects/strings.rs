@@ -1,10 +1,12 @@
 //! Arrays of strings that all domains see: `pl.array("string", n)`.
 //!
-//! An element is a string outside all heaps, behind a lock that is held for the time of a pointer's copy. Reading makes a string of the domain, writing copies one out of it:
-//! tens of nanoseconds for short ones, where a number costs two. Elements are "" at first. What differs from arrays of numbers is that a length is not
-//! an amount of memory; what the strings take is in the program's account, as messages are.
+//! An element is a string outside all heaps, behind a lock that is held for the time of a pointer's copy.
+//! Reading makes a string of the domain, writing copies one out of it: tens of nanoseconds for short ones,
+//! where a number costs two. Elements are "" at first. What differs from arrays of numbers is that a length
+//! is not an amount of memory; what the strings take is in the program's account, as messages are.
 //!
-//! *Rejected*: strings of a fixed width in one piece of memory (texts would be cut); counts in place of copies (a heap's string has its bytes inside).
+//! *Rejected*: strings of a fixed width in one piece of memory (texts would be cut); counts in place of
+//! copies (a heap's string has its bytes inside).
 
 use super::array::{Extent, PAIRS};
 use super::{fill, refuse_other_names};
@@ -36,7 +38,8 @@ fn weight(s: &Option<Arc<[u8]>>) -> isize {
 }
 
 impl Strings {
-    /// An array of empty strings, which the running code makes; `None` if there is no memory for it, or the program may have no more.
+    /// An array of empty strings, which the running code makes; `None` if there is no memory for it, or the
+    /// program may have no more.
     pub fn new(vm: &Vm, len: usize) -> Option<Strings> {
         let bytes = len.checked_mul(size_of::<Cell>())?;
         let mut cells: Vec<Cell> = Vec::new();

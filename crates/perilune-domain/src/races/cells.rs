@@ -1,16 +1,22 @@
-//! Lost updates of atomics and of keys of maps: what is read with `load` or `get` and written back, changed, with `store` or `set`.
+//! Lost updates of atomics and of keys of maps: what is read with `load` or `get` and written back, changed,
+//! with `store` or `set`.
 //!
-//! Each operation on a cell is one step, and orders those who use the cell. But between two steps of one strand, another strand's store may come, and then
-//! the strand's own store undoes it. So a report needs two strands: one that loads a cell and later stores it plainly, another that stores it plainly, and nothing but
-//! the cell's own operations to order the two. Operations that read and write in one step (`add`, `cas`, `update`, `exchange`) are never part of one, and
-//! one that has taken effect makes what its strand has loaded before irrelevant: a lock that is looked at, taken with `cas` and freed with `store` is in order.
+//! Each operation on a cell is one step, and orders those who use the cell. But between two steps of one
+//! strand, another strand's store may come, and then the strand's own store undoes it. So a report needs two
+//! strands: one that loads a cell and later stores it plainly, another that stores it plainly, and nothing
+//! but the cell's own operations to order the two. Operations that read and write in one step (`add`, `cas`,
+//! `update`, `exchange`) are never part of one, and one that has taken effect makes what its strand has
+//! loaded before irrelevant: a lock that is looked at, taken with `cas` and freed with `store` is in order.
 //!
 //! # Leaving the cell's own order out
-//! Clocks know that a store comes before, not by which way that is known. So the question is asked before each operation takes part in the cell's order; what was not
-//! known then is remembered by the strand ([`Touched`]), for as long as it lives. What another strand has passed on after it learned it by the cell itself counts as order.
+//! Clocks know that a store comes before, not by which way that is known. So the question is asked before
+//! each operation takes part in the cell's order; what was not known then is remembered by the strand
+//! ([`Touched`]), for as long as it lives. What another strand has passed on after it learned it by the cell
+//! itself counts as order.
 //!
 //! # What is kept
-//! Of each cell the last plain store. Of each strand the last [`MOST_TOUCHED`] cells that it has touched: a load longer ago than that goes unseen.
+//! Of each cell the last plain store. Of each strand the last [`MOST_TOUCHED`] cells that it has touched: a
+//! load longer ago than that goes unseen.
 
 use super::{Access, Mark, Places, Strand, line, places, say, site_text};
 use crate::domain::Domain;
@@ -48,7 +54,8 @@ impl Cell {
         Cell { number: NUMBERS.fetch_add(1, Ordering::Relaxed), store: Mark::default(), load: None }
     }
 
-    /// Another strand's store, if nothing but the cell's own operations puts it before what `strand` does now.
+    /// Another strand's store, if nothing but the cell's own operations puts it before what `strand` does
+    /// now.
     fn unordered(&self, strand: &Strand) -> Option<Mark> {
         let known = self.store.strand == 0
             || self.store.strand == strand.id

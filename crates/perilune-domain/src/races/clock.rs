@@ -1,13 +1,16 @@
 //! Vector clocks: what has happened before now.
 //!
-//! Everything that runs code is a *strand* with a number of its own and a time that advances. A clock has, for each strand, the time up to which what that did is known to
-//! have happened before; 0 if nothing is. Clocks are copied at each start of a task and each message, and joined at each end, and a program has as many strands as it has
-//! iterations of parallel loops. So a clock is a tree of 16-way nodes by the strand's number, and copies share nodes: copying is a
-//! count, and joining two clocks visits where they differ only.
+//! Everything that runs code is a *strand* with a number of its own and a time that advances. A clock has,
+//! for each strand, the time up to which what that did is known to have happened before; 0 if nothing is.
+//! Clocks are copied at each start of a task and each message, and joined at each end, and a program has as
+//! many strands as it has iterations of parallel loops. So a clock is a tree of 16-way nodes by the strand's
+//! number, and copies share nodes: copying is a count, and joining two clocks visits where they differ only.
 //!
-//! That is still too much for a program that starts a hundred thousand tasks and awaits them one by one: each task's clock is that of the moment when it was started, and in the
-//! meantime the other side's has changed everywhere. So a strand's [`History`] has beside its clock the moment that it was forked from, and a second clock with what it has
-//! learned *since*. Whoever knows a moment of a strand knows all that the strand knew then; so only the second has to be joined.
+//! That is still too much for a program that starts a hundred thousand tasks and awaits them one by one: each
+//! task's clock is that of the moment when it was started, and in the meantime the other side's has changed
+//! everywhere. So a strand's [`History`] has beside its clock the moment that it was forked from, and a
+//! second clock with what it has learned *since*. Whoever knows a moment of a strand knows all that the
+//! strand knew then; so only the second has to be joined.
 
 use std::sync::Arc;
 
@@ -183,7 +186,8 @@ impl History {
     }
 }
 
-/// The later times of two trees of the same height. One of the two itself, if that is it: so that copies go on sharing.
+/// The later times of two trees of the same height. One of the two itself, if that is it: so that copies go
+/// on sharing.
 fn merge(a: &Option<Arc<Node>>, b: &Option<Arc<Node>>) -> Option<Arc<Node>> {
     let (x, y) = match (a, b) {
         (Some(x), Some(y)) if !Arc::ptr_eq(x, y) => (x, y),

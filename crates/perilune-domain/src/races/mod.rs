@@ -1,15 +1,20 @@
-//! Finding races: with `PERILUNE_CHECK=races` in the environment, accesses to what domains share are watched, and two that nothing orders are reported.
+//! Finding races: with `PERILUNE_CHECK=races` in the environment, accesses to what domains share are watched,
+//! and two that nothing orders are reported.
 //!
-//! Domains share no tables, so there are two places only where a program can lose an update: an element of an array, loaded by two tasks and stored by two, and the value of an
-//! atomic or of a map's key, likewise. Nothing prevents that, because the alternatives cost: here is how to find it. What follows is about elements;
-//! `cells.rs` is about the others, whose operations are ordered by themselves and yet can be two steps where one is needed.
+//! Domains share no tables, so there are two places only where a program can lose an update: an element of an
+//! array, loaded by two tasks and stored by two, and the value of an atomic or of a map's key, likewise.
+//! Nothing prevents that, because the alternatives cost: here is how to find it. What follows is about
+//! elements; `cells.rs` is about the others, whose operations are ordered by themselves and yet can be two
+//! steps where one is needed.
 //!
 //! # What is found
-//! Two accesses to one element, one of them a store, in two *strands*, such that neither *happened before* the other. Not whether they did meet in this run, but whether anything
-//! in the program keeps them from meeting. So one run on one core finds what is wrong, as long as it goes through the code.
+//! Two accesses to one element, one of them a store, in two *strands*, such that neither *happened before*
+//! the other. Not whether they did meet in this run, but whether anything in the program keeps them from
+//! meeting. So one run on one core finds what is wrong, as long as it goes through the code.
 //!
-//! A strand is what runs one thing after another: the main program and each spawned domain (with all fibers of theirs, which take turns), each task of a pool, each iteration of a
-//! parallel loop (each chunk, if the loop has chunks, since these are the program's own). Each has a clock (`clock.rs`).
+//! A strand is what runs one thing after another: the main program and each spawned domain (with all fibers
+//! of theirs, which take turns), each task of a pool, each iteration of a parallel loop (each chunk, if the
+//! loop has chunks, since these are the program's own). Each has a clock (`clock.rs`).
 //!
 //! What orders, by the time a strand takes from another:
 //!
@@ -22,12 +27,15 @@
 //! | a store to an atomic, to a key of a map, to an element with `add` and `cas` | loads of it |
 //! | a task of a lane | the next one |
 //!
-//! The order that atomics give is that in which they were met in this run: two iterations that touch one atomic count as ordered, in one direction or the other. So a
-//! race can be hidden in one run and be found in the next; what is reported is one always. Files do not order anything.
+//! The order that atomics give is that in which they were met in this run: two iterations that touch one
+//! atomic count as ordered, in one direction or the other. So a race can be hidden in one run and be found in
+//! the next; what is reported is one always. Files do not order anything.
 //!
 //! # What it costs
-//! Off: a load and a branch at the operations of the table, 1 ns or so each, with everything else out of line. Reading and writing elements costs nothing, because an array that is watched is one whose elements the
-//! interpreter cannot reach by itself (`SharedObject::watched`). On: some 100 ns and up to 48 bytes for each element that is accessed.
+//! Off: a load and a branch at the operations of the table, 1 ns or so each, with everything else out of
+//! line. Reading and writing elements costs nothing, because an array that is watched is one whose elements
+//! the interpreter cannot reach by itself (`SharedObject::watched`). On: some 100 ns and up to 48 bytes for
+//! each element that is accessed.
 
 pub(crate) mod cells;
 pub(crate) mod clock;
@@ -62,7 +70,7 @@ pub(crate) fn on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-// -- Places and strands ----------------------------------------------------------------------------------------------------
+// -- Places and strands -------------------------------------------------------------------------------------
 
 /// What a strand is.
 #[derive(Clone, Debug)]
@@ -168,7 +176,8 @@ impl Strand {
         Strand::new(kind, History::default())
     }
 
-    /// What whoever comes after all that the strand has done must know, and the moment by which that is known.
+    /// What whoever comes after all that the strand has done must know, and the moment by which that is
+    /// known.
     fn tell(&mut self) -> (History, Instant) {
         if !std::mem::take(&mut self.dirty) {
             // A strand without a number has added nothing to what it began with.
@@ -209,7 +218,7 @@ impl Strand {
     }
 }
 
-// -- Orders ----------------------------------------------------------------------------------------------------------------
+// -- Orders -------------------------------------------------------------------------------------------------
 
 /// A moment of a strand: what is started or sent then comes after it.
 pub(crate) struct Moment {
@@ -360,7 +369,8 @@ impl<K: Hash + Eq + Clone> Orders<K> {
         Orders(on().then(|| Box::new(Keyed { keys: Mutex::default(), all: Mutex::default() })))
     }
 
-    /// As [`Order::leave`] for a key. It comes back, if there is anything to do with it, for a later [`Orders::enter`].
+    /// As [`Order::leave`] for a key. It comes back, if there is anything to do with it, for a later
+    /// [`Orders::enter`].
     #[inline(always)]
     pub fn leave(&self, vm: &mut Vm, key: &K) -> Option<K> {
         self.0.as_ref().and_then(|orders| orders.leave(vm, key))
@@ -392,7 +402,8 @@ impl<K: Hash + Eq + Clone> Orders<K> {
     }
 }
 
-/// The running strand is left for one that knows what happened before `stamp` only: an iteration. Or for the one that it was left for last, to `go_on`.
+/// The running strand is left for one that knows what happened before `stamp` only: an iteration. Or for the
+/// one that it was left for last, to `go_on`.
 pub(crate) fn apart(vm: &mut Vm, stamp: &Stamp, (lo, hi): (i64, i64), go_on: bool) {
     if let Ok(owner) = Domain::of(vm) {
         let strand = owner.strand();
@@ -417,9 +428,10 @@ pub(crate) fn rejoin(vm: &mut Vm) {
     }
 }
 
-// -- Accesses --------------------------------------------------------------------------------------------------------------
+// -- Accesses -----------------------------------------------------------------------------------------------
 
-/// What is to be remembered of an array of this many elements, which the running code makes. `None`: races are not looked for.
+/// What is to be remembered of an array of this many elements, which the running code makes. `None`: races
+/// are not looked for.
 pub(crate) fn watch(vm: &Vm, len: usize, what: String) -> Option<Box<Shadow>> {
     if !on() {
         return None;
@@ -429,7 +441,8 @@ pub(crate) fn watch(vm: &Vm, len: usize, what: String) -> Option<Box<Shadow>> {
     Some(Box::new(Shadow::new(len, format!("{what}, made at {made}"))))
 }
 
-/// The running code accesses `count` elements from `at` on. `array` is the array as a value, `first` its first element's number.
+/// The running code accesses `count` elements from `at` on. `array` is the array as a value, `first` its
+/// first element's number.
 pub(crate) fn access(
     vm: &mut Vm,
     shadow: &Shadow,

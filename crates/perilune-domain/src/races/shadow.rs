@@ -1,11 +1,13 @@
 //! Who touched which element last: the memory beside an array's memory.
 //!
-//! Of each element are kept the last plain store, the last atomic change and two plain loads, each as strand, time and place. An access is in order with one that is kept if
-//! the running strand's clock knows that one's time. Pairs that need an order: a store with anything; a load or an atomic change with a store. Two loads, two atomic changes,
-//! and a load beside an atomic change do not: nothing is lost.
+//! Of each element are kept the last plain store, the last atomic change and two plain loads, each as strand,
+//! time and place. An access is in order with one that is kept if the running strand's clock knows that one's
+//! time. Pairs that need an order: a store with anything; a load or an atomic change with a store. Two loads,
+//! two atomic changes, and a load beside an atomic change do not: nothing is lost.
 //!
-//! Of loads without an order between them two are kept, the oldest and the newest. A store that is in order with both but not with one between them goes unseen; a third
-//! place for each element of a large array costs more than that is worth.
+//! Of loads without an order between them two are kept, the oldest and the newest. A store that is in order
+//! with both but not with one between them goes unseen; a third place for each element of a large array costs
+//! more than that is worth.
 //!
 //! Elements lie in blocks, each with a lock, and made when it is first touched.
 

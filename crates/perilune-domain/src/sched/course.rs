@@ -1,14 +1,18 @@
 //! The course of a parallel loop: what its parts, in several domains, tell each other.
 //!
-//! A *portion* is a range of the loop that somebody runs. It takes *bites* from the lower end, and may give its upper half away before each. The *course* is what all
-//! portions share: whether to go on, up to which index, how many portions have not ended, whom to tell when one fails.
+//! A *portion* is a range of the loop that somebody runs. It takes *bites* from the lower end, and may give
+//! its upper half away before each. The *course* is what all portions share: whether to go on, up to which
+//! index, how many portions have not ended, whom to tell when one fails.
 //!
 //! # What holds
-//! Each index is in one bite at most, and in exactly one if nothing stops the loop. [`Course::portion_ended`] says once that all are over, and what they have left behind is then seen by whoever
-//! is told so. A portion is either found by [`Course::fail`], or it sees that the loop is to stop when it [enters](Course::enter): both look while they hold the list. The same goes
-//! for a find, whose bound is looked at before each bite. `tests/model` looks at every interleaving.
+//! Each index is in one bite at most, and in exactly one if nothing stops the loop. [`Course::portion_ended`]
+//! says once that all are over, and what they have left behind is then seen by whoever is told so. A portion
+//! is either found by [`Course::fail`], or it sees that the loop is to stop when it [enters](Course::enter):
+//! both look while they hold the list. The same goes for a find, whose bound is looked at before each bite.
+//! `tests/model` looks at every interleaving.
 //!
-//! Who is not to be cancelled is a portion, not a number of a fiber: fibers of different domains have the same numbers.
+//! Who is not to be cancelled is a portion, not a number of a fiber: fibers of different domains have the
+//! same numbers.
 
 use super::sync::{AtomicBool, AtomicI64, AtomicUsize, Mutex, Ordering, lock};
 use std::sync::{Arc, Weak};
@@ -55,7 +59,8 @@ pub struct Bite {
     pub lo: i64,
     /// Last one.
     pub hi: i64,
-    /// The upper half of what was left, a portion that has not begun: the caller hands it on. It counts as pending already.
+    /// The upper half of what was left, a portion that has not begun: the caller hands it on. It counts as
+    /// pending already.
     pub upper: Option<(i64, i64)>,
 }
 
@@ -86,7 +91,8 @@ impl<C: Cancel, E> Course<C, E> {
         self.pending.load(Ordering::Acquire) != 0
     }
 
-    /// A portion has something that runs it: whoever stops the loop tells it from now on. If the loop has been stopped, it is told now.
+    /// A portion has something that runs it: whoever stops the loop tells it from now on. If the loop has
+    /// been stopped, it is told now.
     pub fn enter(&self, portion: &Arc<Portion>, runner: C) {
         let mut running = lock(&self.running);
         running.retain(|(p, _)| p.upgrade().is_some_and(|p| !p.ended.load(Ordering::Relaxed)));
@@ -103,7 +109,8 @@ impl<C: Cancel, E> Course<C, E> {
         self.pending.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// A body failed at this index: nothing more is begun, and what runs is cancelled, except for the portion that reports.
+    /// A body failed at this index: nothing more is begun, and what runs is cancelled, except for the portion
+    /// that reports.
     pub fn fail(&self, index: i64, error: E, reporter: Option<&Portion>) {
         let mut failure = lock(&self.failure);
         if failure.as_ref().is_none_or(|(at, _)| index < *at) {
@@ -164,8 +171,9 @@ impl Portion {
         self.ended.store(true, Ordering::Relaxed);
     }
 
-    /// The next bite; `None`: the portion is done. `size` makes the length of this bite from that of the last, and from whether there has been one; with `wanted` the upper half
-    /// of what is left goes, in whole bites.
+    /// The next bite; `None`: the portion is done. `size` makes the length of this bite from that of the
+    /// last, and from whether there has been one; with `wanted` the upper half of what is left goes, in whole
+    /// bites.
     pub fn take<C: Cancel, E>(
         &self,
         course: &Course<C, E>,

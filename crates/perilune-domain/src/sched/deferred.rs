@@ -1,7 +1,8 @@
 //! What a domain has put off until it has nothing better to do: writing out what connections have gathered.
 //!
-//! A write to a socket costs microseconds however little it writes, so what belongs together should go together. Whoever has gathered something
-//! leaves itself here. It is called when the domain has no ready fiber, when its code is about to sleep or to block, between two fibers once the oldest entry is
+//! A write to a socket costs microseconds however little it writes, so what belongs together should go
+//! together. Whoever has gathered something leaves itself here. It is called when the domain has no ready
+//! fiber, when its code is about to sleep or to block, between two fibers once the oldest entry is
 //! [`LONGEST`] old, and at the end of the program. Nothing here interrupts code that computes.
 //!
 //! Rejected: a timer for each entry, which costs more than the write that it saves.
@@ -13,7 +14,8 @@ use std::time::{Duration, Instant};
 /// Between fibers, entries wait no longer.
 pub const LONGEST: Duration = Duration::from_micros(100);
 
-/// Something that can be put off. Called by any thread, at most once for each time it was left; it must not wait.
+/// Something that can be put off. Called by any thread, at most once for each time it was left; it must not
+/// wait.
 pub trait Later: Send + Sync {
     /// The time has come.
     fn now(self: Arc<Self>);

@@ -2,11 +2,12 @@
 //!
 //! # The protocol
 //!
-//! A worker that found no task *settles*: it puts itself on the list of idle workers, and looks at the queues once more.
-//! Who queues a task *rings*: if somebody is on the list and nobody is *searching*, the last one on the
-//! list is taken off, counts as searching from now on, and is poked. A searcher stops being one when it finds a task, settles, or has other things to do;
-//! if tasks are queued then, it rings in its turn. So wakes go one after another, each by somebody who knows that
-//! there is more, and a million tasks queued in a row cost one look at a word each, not a system call each.
+//! A worker that found no task *settles*: it puts itself on the list of idle workers, and looks at the queues
+//! once more. Who queues a task *rings*: if somebody is on the list and nobody is *searching*, the last one
+//! on the list is taken off, counts as searching from now on, and is poked. A searcher stops being one when
+//! it finds a task, settles, or has other things to do; if tasks are queued then, it rings in its turn. So
+//! wakes go one after another, each by somebody who knows that there is more, and a million tasks queued in a
+//! row cost one look at a word each, not a system call each.
 //!
 //! # Why none is lost
 //!
@@ -14,9 +15,10 @@
 //!
 //! * queue a task, look at the word / enter the list, look at the queues: either the ringer sees the idle
 //!   worker, or the worker sees the task;
-//! * queue a task, look at the word / cease to be searching, look at the queues: either the ringer sees that nobody searches, or the searcher sees
-//!   the task and rings for it;
-//! * a worker taken off the list is poked by whoever took it off, and a poke reaches a domain whatever its phase (`ownership.rs`).
+//! * queue a task, look at the word / cease to be searching, look at the queues: either the ringer sees that
+//!   nobody searches, or the searcher sees the task and rings for it;
+//! * a worker taken off the list is poked by whoever took it off, and a poke reaches a domain whatever its
+//!   phase (`ownership.rs`).
 //!
 //! Hence: while a task is queued and a worker is idle, some worker has been poked or is about to look. The
 //! count of what can happen (`quiescence.rs`) relies on it.
@@ -94,8 +96,8 @@ impl IdleWorkers {
         fence(Ordering::SeqCst);
     }
 
-    /// A worker that settled goes on, called or not. The caller looks at the queues afterwards, and rings if tasks are
-    /// queued: those that were while this worker was searching may have been left to it.
+    /// A worker that settled goes on, called or not. The caller looks at the queues afterwards, and rings if
+    /// tasks are queued: those that were while this worker was searching may have been left to it.
     pub fn rise(&self, worker: usize) {
         let mut list = lock(&self.list);
         match list.iter().rposition(|&w| w as usize == worker) {

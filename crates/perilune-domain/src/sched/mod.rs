@@ -18,7 +18,8 @@
 //!
 //! # How a pump uses them
 //!
-//! A pump is what a worker thread does with a domain. Written out, without Lua, for a domain with a seat in a pool:
+//! A pump is what a worker thread does with a domain. Written out, without Lua, for a domain with a seat in a
+//! pool:
 //!
 //! ```text
 //! if !ownership.begin() { return }                   // somebody else took it meanwhile
@@ -38,16 +39,17 @@
 //!
 //! # Supervision without a supervisor
 //!
-//! A pool that guesses from outside whether its threads are stuck has to look now and then, for ever. Here nothing is
-//! guessed: a call that may block says so by detaching, its domain is at once available to another thread, and a
-//! thread is taken from the cache or started only for a domain that has something to run. So the number of
-//! threads is the number of running domains plus the number of blocked calls, and an idle process does not wake.
+//! A pool that guesses from outside whether its threads are stuck has to look now and then, for ever. Here
+//! nothing is guessed: a call that may block says so by detaching, its domain is at once available to another
+//! thread, and a thread is taken from the cache or started only for a domain that has something to run. So
+//! the number of threads is the number of running domains plus the number of blocked calls, and an idle
+//! process does not wake.
 //!
 //! # Locks
 //!
-//! No function here calls a callback (activation, poke, report, alarm) while it holds a lock, and no two locks are
-//! held at once, except in [`ownership::Ownership::close`], which says in which order, and while a loop's part takes a bite, where what is asked
-//! only looks.
+//! No function here calls a callback (activation, poke, report, alarm) while it holds a lock, and no two
+//! locks are held at once, except in [`ownership::Ownership::close`], which says in which order, and while a
+//! loop's part takes a bite, where what is asked only looks.
 
 pub(crate) mod course;
 pub mod deferred;

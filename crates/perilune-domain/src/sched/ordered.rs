@@ -1,15 +1,19 @@
 //! Events that must be handled in order, by any worker, with no worker waiting for its turn.
 //!
-//! An event has a key (a socket, a process, a handler). Events of one key are handled one at a time, in the order in which they
-//! arrived; events of different keys have nothing to do with each other. No thread belongs to a key and no lock is
-//! held while an event is handled: a key that has events is *busy*, and the one task that handles them is its turn.
+//! An event has a key (a socket, a process, a handler). Events of one key are handled one at a time, in the
+//! order in which they arrived; events of different keys have nothing to do with each other. No thread
+//! belongs to a key and no lock is held while an event is handled: a key that has events is *busy*, and the
+//! one task that handles them is its turn.
 //!
-//! * [`Lanes::push`] queues an event; if the key was not busy it is from now on, and the caller queues a task for it.
-//! * That task calls [`Lanes::next`], handles the event (and may park in the middle of it: the key stays busy, the worker
-//!   does not), and queues itself again or goes on until `next` returns none: then the key is not busy any more, and takes up no memory.
+//! * [`Lanes::push`] queues an event; if the key was not busy it is from now on, and the caller queues a task
+//!   for it.
+//! * That task calls [`Lanes::next`], handles the event (and may park in the middle of it: the key stays
+//!   busy, the worker does not), and queues itself again or goes on until `next` returns none: then the key
+//!   is not busy any more, and takes up no memory.
 //!
-//! So a handler that is flooded has one task in the pool, whatever is in its lane, and delays others no more than
-//! any task does. A pool whose events had to be handed to a fixed thread would wait behind that thread's other keys.
+//! So a handler that is flooded has one task in the pool, whatever is in its lane, and delays others no more
+//! than any task does. A pool whose events had to be handed to a fixed thread would wait behind that thread's
+//! other keys.
 
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap, RandomState};
@@ -47,7 +51,8 @@ impl<K: Hash + Eq, E> Lanes<K, E> {
         self.shards[at].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues an event. True: the lane was not busy, and the caller must see to it that somebody calls [`Lanes::next`].
+    /// Queues an event. True: the lane was not busy, and the caller must see to it that somebody calls
+    /// [`Lanes::next`].
     #[must_use = "if it is true a turn must be scheduled"]
     pub fn push(&self, key: K, event: E) -> bool {
         match self.shard(&key).entry(key) {
@@ -62,8 +67,8 @@ impl<K: Hash + Eq, E> Lanes<K, E> {
         }
     }
 
-    /// The next event of a busy lane, for its turn, after the one before has been handled. None: the lane is not busy any
-    /// more and the turn is over.
+    /// The next event of a busy lane, for its turn, after the one before has been handled. None: the lane is
+    /// not busy any more and the turn is over.
     pub fn next(&self, key: &K) -> Option<E> {
         let mut shard = self.shard(key);
         let event = shard.get_mut(key)?.pop_front();

@@ -2,61 +2,69 @@
 //!
 //! # Phases
 //!
-//! *idle*: nobody owns the domain and nothing is ready. *ready*: something is, and an activation has been asked for (the
-//! callback given to [`Ownership::new`], which hands the domain's pump to a worker thread). *owned*: one thread
-//! may touch the domain. Beside the phase the state has flags: `WORK` (fibers are ready), `POKED` (there may be tasks),
-//! `RETURNING` (detached threads want the domain back), `TURN` (a returning thread has been served while something was
-//! ready: that goes next), `CLOSED`.
+//! *idle*: nobody owns the domain and nothing is ready. *ready*: something is, and an activation has been
+//! asked for (the callback given to [`Ownership::new`], which hands the domain's pump to a worker thread).
+//! *owned*: one thread may touch the domain. Beside the phase the state has flags: `WORK` (fibers are ready),
+//! `POKED` (there may be tasks), `RETURNING` (detached threads want the domain back), `TURN` (a returning
+//! thread has been served while something was ready: that goes next), `CLOSED`.
 //!
 //! # Invariants
 //!
-//! 1. Whoever brings the phase to owned (by compare-and-swap from idle or ready, or because an owner granted it) is the only one to bring it
-//!    out again. Bringing it out releases what the owner did to the domain; bringing it in acquires it.
-//! 2. Ready implies that an activation has been asked for since the phase became ready. An activation that comes too late
-//!    (a returning thread was faster) finds the domain not ready and does nothing; any activation may serve.
-//! 3. `WORK` is set if and only if the queue is not empty; both change under the queue's lock. `WORK` implies not idle.
-//! 4. `RETURNING` is set if and only if the list of returning threads is not empty; both change under its lock.
-//!    `RETURNING` implies not idle: an owner leaves by granting the domain to the first of the list, or makes it ready for
-//!    what has its turn; and then only the activation takes it.
-//! 5. `POKED` implies not idle. It is cleared when the pump is told that no fiber is ready, before it looks for tasks, so a task queued
-//!    before a poke is seen after it. A poke is always a read-modify-write, even if the flag is set already, so that the
-//!    pump's clearing acquires what came before it.
+//! 1. Whoever brings the phase to owned (by compare-and-swap from idle or ready, or because an owner granted
+//!    it) is the only one to bring it out again. Bringing it out releases what the owner did to the domain;
+//!    bringing it in acquires it.
+//! 2. Ready implies that an activation has been asked for since the phase became ready. An activation that
+//!    comes too late (a returning thread was faster) finds the domain not ready and does nothing; any
+//!    activation may serve.
+//! 3. `WORK` is set if and only if the queue is not empty; both change under the queue's lock. `WORK` implies
+//!    not idle.
+//! 4. `RETURNING` is set if and only if the list of returning threads is not empty; both change under its
+//!    lock. `RETURNING` implies not idle: an owner leaves by granting the domain to the first of the list, or
+//!    makes it ready for what has its turn; and then only the activation takes it.
+//! 5. `POKED` implies not idle. It is cleared when the pump is told that no fiber is ready, before it looks
+//!    for tasks, so a task queued before a poke is seen after it. A poke is always a read-modify-write, even
+//!    if the flag is set already, so that the pump's clearing acquires what came before it.
 //!
-//! No wake is lost: a flag is raised together with a look at the phase, in one compare-and-swap, and idle is entered by
-//! one that expects no flag.
+//! No wake is lost: a flag is raised together with a look at the phase, in one compare-and-swap, and idle is
+//! entered by one that expects no flag.
 //!
 //! # Leaving and returning
 //!
-//! A call that may block *detaches*: one compare-and-swap if nothing else is ready, else the domain goes to whoever
-//! wants it. Afterwards it *attaches*: one compare-and-swap if the domain is idle or not yet begun. If it is owned,
-//! the thread joins the list and sleeps; the owner's next [`Ownership::next`] says [`Next::HandOver`], and the domain is granted
-//! directly, without a moment in which somebody else could take it.
+//! A call that may block *detaches*: one compare-and-swap if nothing else is ready, else the domain goes to
+//! whoever wants it. Afterwards it *attaches*: one compare-and-swap if the domain is idle or not yet begun.
+//! If it is owned, the thread joins the list and sleeps; the owner's next [`Ownership::next`] says
+//! [`Next::HandOver`], and the domain is granted directly, without a moment in which somebody else could take
+//! it.
 //!
-//! Returning threads go before ready fibers, first come, first served: they hold a stack and often a pipe. But a few
-//! that read from pipes that never run dry come back for ever, and fibers would wait as long. So they take turns:
-//! after a returning thread that went before ready fibers, one fiber goes next (`TURN`).
+//! Returning threads go before ready fibers, first come, first served: they hold a stack and often a pipe.
+//! But a few that read from pipes that never run dry come back for ever, and fibers would wait as long. So
+//! they take turns: after a returning thread that went before ready fibers, one fiber goes next (`TURN`).
 //!
-//! If a fiber's turn comes while all threads of the cache wait to return, nobody is left to run the pump. Who waits
-//! longer than [`RESCUE`] for a domain that is ready but not begun therefore takes it for the first of the list.
+//! If a fiber's turn comes while all threads of the cache wait to return, nobody is left to run the pump. Who
+//! waits longer than [`RESCUE`] for a domain that is ready but not begun therefore takes it for the first of
+//! the list.
 //!
 //! # The proof
 //!
-//! Whoever brings the phase to owned gets an [`Owned`], and every step that only an owner may take asks for it: by value if the step brings the phase out of owned. It cannot be
-//! copied or made otherwise, so of one ownership there is at most one, and who holds `&mut Owned` is alone with what the ownership guards. While code of the domain runs, its
-//! Lua state stands for the proof (`domain.rs`): [`Ownership::reclaim`], which is unsafe, is the way back, for the calls in which such code gives the domain up.
+//! Whoever brings the phase to owned gets an [`Owned`], and every step that only an owner may take asks for
+//! it: by value if the step brings the phase out of owned. It cannot be copied or made otherwise, so of one
+//! ownership there is at most one, and who holds `&mut Owned` is alone with what the ownership guards. While
+//! code of the domain runs, its Lua state stands for the proof (`domain.rs`): [`Ownership::reclaim`], which
+//! is unsafe, is the way back, for the calls in which such code gives the domain up.
 //!
 //! # Units
 //!
-//! An owned or ready domain has one unit of [`Quiescence`]. A detached thread has one too: it is in a call that will end. So an
-//! uncontended detach hands the domain's unit to the thread and attach hands it back: no shared counter is
-//! touched. The main program that waits gives its unit up while it sleeps ([`Ownership::wait`]), and who wakes it
-//! takes it first.
+//! An owned or ready domain has one unit of [`Quiescence`]. A detached thread has one too: it is in a call
+//! that will end. So an uncontended detach hands the domain's unit to the thread and attach hands it back: no
+//! shared counter is touched. The main program that waits gives its unit up while it sleeps
+//! ([`Ownership::wait`]), and who wakes it takes it first.
 //!
 //! # Rejected
 //!
-//! A mutex around everything: a blocking call would cost two lock pairs, and the kernel's queue of a mutex is not
-//! fair. A lock-free queue of fibers: the lock is held for a push or a pop, is nearly never contended, and costs less than the
-//! allocation of a node. A proof that borrows the ownership: the pump holds it while fibers run, which may be where the domain, and so the ownership, is dropped last.
+//! A mutex around everything: a blocking call would cost two lock pairs, and the kernel's queue of a mutex is
+//! not fair. A lock-free queue of fibers: the lock is held for a push or a pop, is nearly never contended,
+//! and costs less than the allocation of a node. A proof that borrows the ownership: the pump holds it while
+//! fibers run, which may be where the domain, and so the ownership, is dropped last.
 
 use super::quiescence::Quiescence;
 use super::spin::{Spin, core};
@@ -83,7 +91,8 @@ const CLOSED: u32 = 64;
 /// What keeps the pump from leaving.
 const NEWS: u32 = WORK | POKED | RETURNING;
 
-/// How long a returning thread waits before it looks whether the domain has been forgotten by a cache without threads.
+/// How long a returning thread waits before it looks whether the domain has been forgotten by a cache without
+/// threads.
 const RESCUE: Duration = Duration::from_secs(1);
 
 /// Hands the domain's pump to a worker thread. It must not run the pump itself.
@@ -94,13 +103,15 @@ pub type Activate = Box<dyn Fn() + Send + Sync>;
 pub enum Next<F> {
     /// Run this fiber.
     Fiber(F),
-    /// A detached thread wants the domain back: put everything in order, then [`Ownership::hand_over`] and leave.
+    /// A detached thread wants the domain back: put everything in order, then [`Ownership::hand_over`] and
+    /// leave.
     HandOver,
     /// No fiber is ready: look for tasks, then [`Ownership::try_leave`].
     Empty,
 }
 
-/// Proof that the calling code owns the domain of one ownership. Moved, never copied, and never to another thread: who gives the domain up gives this up.
+/// Proof that the calling code owns the domain of one ownership. Moved, never copied, and never to another
+/// thread: who gives the domain up gives this up.
 ///
 /// ```compile_fail,E0382
 /// # fn f(ownership: &perilune_domain::sched::Ownership<u64>) {
@@ -124,7 +135,8 @@ pub struct Owned {
 }
 
 impl Owned {
-    /// The domain's state stands for the proof from here on: code that has `&mut` to the state owns the domain.
+    /// The domain's state stands for the proof from here on: code that has `&mut` to the state owns the
+    /// domain.
     pub fn lend(self) {}
 }
 
@@ -160,13 +172,15 @@ fn returning_goes_next(state: u32) -> bool {
     state & RETURNING != 0 && !(state & TURN != 0 && state & (WORK | POKED) != 0)
 }
 
-/// Whether a thread that wants the domain may take it past the list: nobody has it and nobody is in the list. (Or it has ended.)
+/// Whether a thread that wants the domain may take it past the list: nobody has it and nobody is in the list.
+/// (Or it has ended.)
 fn may_take(state: u32) -> bool {
     state & CLOSED != 0 || (state & PHASE != OWNED && state & RETURNING == 0)
 }
 
 impl<F> Ownership<F> {
-    /// One that is owned by the calling thread, which has entered `quiescence` for it: the domain's unit is taken here.
+    /// One that is owned by the calling thread, which has entered `quiescence` for it: the domain's unit is
+    /// taken here.
     pub fn owned(quiescence: Arc<Quiescence>, activate: Activate) -> (Ownership<F>, Owned) {
         quiescence.enter();
         let ownership = Ownership::in_state(OWNED, quiescence, activate);
@@ -200,7 +214,8 @@ impl<F> Ownership<F> {
     /// The proof that was lent to the domain's state ([`Owned::lend`]).
     ///
     /// # Safety
-    /// The calling code owns the domain through its state, and uses nothing that the state stands for as long as the proof exists.
+    /// The calling code owns the domain through its state, and uses nothing that the state stands for as long
+    /// as the proof exists.
     pub unsafe fn reclaim(&self) -> Owned {
         self.proof()
     }
@@ -241,7 +256,8 @@ impl<F> Ownership<F> {
         Ok(())
     }
 
-    /// Says that there may be tasks: the pump will look for them before it leaves, and is activated if the domain is idle.
+    /// Says that there may be tasks: the pump will look for them before it leaves, and is activated if the
+    /// domain is idle.
     pub fn poke(&self) {
         let raised = self.raise(POKED);
         self.follow_up(raised);
@@ -259,7 +275,8 @@ impl<F> Ownership<F> {
                 // Before the domain is ready: a returning thread could take it and be done with it at once.
                 self.quiescence.enter();
                 unit = true;
-                // The wait brought nothing: where not to spin next time. (By an owner of the domain it would not have been idle.)
+                // The wait brought nothing: where not to spin next time. (By an owner of the domain it would
+                // not have been idle.)
                 self.pump.brought();
             }
             let new = if idle { state | READY | flag } else { state | flag };
@@ -284,7 +301,8 @@ impl<F> Ownership<F> {
         self.state.load(Ordering::Relaxed) & RETURNING != 0
     }
 
-    /// Whether a fiber is ready; out of date when it is read, unless the caller owns the domain and it is. Costs a load.
+    /// Whether a fiber is ready; out of date when it is read, unless the caller owns the domain and it is.
+    /// Costs a load.
     pub fn has_ready(&self) -> bool {
         self.state.load(Ordering::Relaxed) & WORK != 0
     }
@@ -349,7 +367,8 @@ impl<F> Ownership<F> {
         self.quiescence.leave();
     }
 
-    /// Leaves the domain idle, if nothing is ready, nobody returning, and nobody has poked. Before it leaves it may wait for a moment (`spin.rs`).
+    /// Leaves the domain idle, if nothing is ready, nobody returning, and nobody has poked. Before it leaves
+    /// it may wait for a moment (`spin.rs`).
     ///
     /// # Errors
     /// The caller owns the domain still, and must look again, for tasks too.
@@ -375,7 +394,8 @@ impl<F> Ownership<F> {
         }
     }
 
-    /// Leaves the domain to others for the time of a call that may block. The caller owns a unit until [`Ownership::attach`].
+    /// Leaves the domain to others for the time of a call that may block. The caller owns a unit until
+    /// [`Ownership::attach`].
     pub fn detach(&self, owned: Owned) {
         self.check(&owned);
         let mut unit = false;
@@ -429,8 +449,8 @@ impl<F> Ownership<F> {
         }
     }
 
-    /// Ends the domain: nothing runs in it any more. What was still ready is returned. Later posts are refused, and
-    /// threads that want to return are told ([`Ownership::attach`] is `None`).
+    /// Ends the domain: nothing runs in it any more. What was still ready is returned. Later posts are
+    /// refused, and threads that want to return are told ([`Ownership::attach`] is `None`).
     ///
     /// The one place where two locks are held: the queue's, then the list's.
     pub fn close(&self, owned: Owned) -> VecDeque<F> {
@@ -451,8 +471,8 @@ impl<F> Ownership<F> {
 
     // By a thread that has detached, or by a host that wants to use the domain.
 
-    /// Takes the domain, and waits for it if it is owned. The caller brings a unit, which the domain then has. `None`: the
-    /// domain has ended; the caller keeps its unit.
+    /// Takes the domain, and waits for it if it is owned. The caller brings a unit, which the domain then
+    /// has. `None`: the domain has ended; the caller keeps its unit.
     pub fn attach(&self) -> Option<Owned> {
         let mut state = self.state.load(Ordering::Relaxed);
         while may_take(state) {
@@ -512,8 +532,9 @@ impl<F> Ownership<F> {
         (!self.is_closed()).then(|| self.proof())
     }
 
-    /// The main program waits: sleeps without the domain until `waiter` is woken, and returns with the domain. The caller
-    /// has left the waiter with whatever may wake it. `None`: the domain has ended meanwhile.
+    /// The main program waits: sleeps without the domain until `waiter` is woken, and returns with the
+    /// domain. The caller has left the waiter with whatever may wake it. `None`: the domain has ended
+    /// meanwhile.
     pub fn wait(&self, owned: Owned, waiter: &Waiter<Root>) -> Option<Owned> {
         if !waiter.sleep() {
             return Some(owned);

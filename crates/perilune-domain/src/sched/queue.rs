@@ -1,37 +1,45 @@
 //! The tasks of a pool of workers: who takes which, and who is told.
 //!
-//! Each worker has a *seat*: a double-ended queue whose owner pushes and pops at one end (last in, first out: what was just queued is warm, and a
-//! divided problem stays small in memory), while others steal at the other (the oldest: the largest part of a divided problem). A queue
-//! beside them, first in, first out, takes tasks from outside the pool. A worker looks into its own, now and then first into the common
-//! one so that it is never starved, then steals, starting at a random victim.
+//! Each worker has a *seat*: a double-ended queue whose owner pushes and pops at one end (last in, first out:
+//! what was just queued is warm, and a divided problem stays small in memory), while others steal at the
+//! other (the oldest: the largest part of a divided problem). A queue beside them, first in, first out, takes
+//! tasks from outside the pool. A worker looks into its own, now and then first into the common one so that
+//! it is never starved, then steals, starting at a random victim.
 //!
 //! A seat belongs to a worker's domain and is used by whoever owns that; it is not tied to a thread.
 //!
 //! # Priorities
 //!
-//! Tasks of high and of low [`Priority`] lie in two common queues of their own, whoever queued them, each first in, first out. A worker takes high ones before all others and low ones
-//! when there is nothing else. So that nobody starves whoever else is busy, it looks the other way round now and then: of [`HIGH_TURNS`] tasks that it takes one comes from the others,
-//! and of [`LOW_TURNS`] one is a low one, as long as there are some. So a low task behind a queue that never runs dry waits for `LOW_TURNS` tasks per low one before it, and no longer.
-//! A running loop gives way to high tasks as to others, and to low ones at each `LOW_TURNS`th bite. Where nobody uses priorities, looking costs two loads.
+//! Tasks of high and of low [`Priority`] lie in two common queues of their own, whoever queued them, each
+//! first in, first out. A worker takes high ones before all others and low ones when there is nothing else.
+//! So that nobody starves whoever else is busy, it looks the other way round now and then: of [`HIGH_TURNS`]
+//! tasks that it takes one comes from the others, and of [`LOW_TURNS`] one is a low one, as long as there are
+//! some. So a low task behind a queue that never runs dry waits for `LOW_TURNS` tasks per low one before it,
+//! and no longer. A running loop gives way to high tasks as to others, and to low ones at each `LOW_TURNS`th
+//! bite. Where nobody uses priorities, looking costs two loads.
 //!
-//! *Rejected*: numbers as priorities (a queue in order is a lock, and nobody knows what 7 means); priorities that rise while a task waits (a clock for each task, for what the turns do); stopping a running task
-//! for a high one (a task is left at waits; the bites of loops are short).
+//! *Rejected*: numbers as priorities (a queue in order is a lock, and nobody knows what 7 means); priorities
+//! that rise while a task waits (a clock for each task, for what the turns do); stopping a running task for a
+//! high one (a task is left at waits; the bites of loops are short).
 //!
 //! # Sleeping
 //!
 //! `idle_workers.rs` has the protocol. What the owner of a seat must do:
 //!
-//! * nothing to run: [`Seat::settle`]; if it is true, the domain may be left ([`super::Ownership::try_leave`]);
+//! * nothing to run: [`Seat::settle`]; if it is true, the domain may be left
+//!   ([`super::Ownership::try_leave`]);
 //! * going on with something that did not come from [`Seat::take`] (a fiber became ready): [`Seat::busy`];
-//! * detaching: [`Seat::lend`], so that the domain is known to be free for a task, and after attaching `busy`.
+//! * detaching: [`Seat::lend`], so that the domain is known to be free for a task, and after attaching
+//!   `busy`.
 //!
-//! A settled worker that must start something is called by `poke`, at most once per task, and only one at a time.
+//! A settled worker that must start something is called by `poke`, at most once per task, and only one at a
+//! time.
 //!
 //! # Dividing lazily
 //!
-//! A loop should split off a part only if somebody would take it: [`Seat::hungry`] is true if a worker is idle and the seat's own
-//! queue is empty, that is, what was split off before has been taken. Without the second condition a loop would split
-//! itself to dust in the time that a sleeping worker needs to wake.
+//! A loop should split off a part only if somebody would take it: [`Seat::hungry`] is true if a worker is
+//! idle and the seat's own queue is empty, that is, what was split off before has been taken. Without the
+//! second condition a loop would split itself to dust in the time that a sleeping worker needs to wake.
 
 use super::idle_workers::IdleWorkers;
 use crossbeam_deque::{Injector, Steal};
@@ -42,7 +50,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// A worker looks into the common queue first once in so many times. Prime, so that it doesn't fall into step with a program's period.
+/// A worker looks into the common queue first once in so many times. Prime, so that it doesn't fall into step
+/// with a program's period.
 const COMMON_FIRST: u32 = 61;
 
 /// Of so many tasks that a worker takes, one is not of high priority if it can be helped.
@@ -79,8 +88,10 @@ pub struct Queue<T> {
 
 /// What is queued at one seat: the newest at the back.
 ///
-/// A lock, held for a push or a pop: what it costs is what the fences of a deque without one cost, as long as nobody steals, and nobody steals from a short list for long. A
-/// deque without a lock has to allocate another buffer when it has grown or shrunk by so much, which a pool that makes tasks by the hundred does all the time.
+/// A lock, held for a push or a pop: what it costs is what the fences of a deque without one cost, as long as
+/// nobody steals, and nobody steals from a short list for long. A deque without a lock has to allocate
+/// another buffer when it has grown or shrunk by so much, which a pool that makes tasks by the hundred does
+/// all the time.
 struct Own<T> {
     list: Mutex<VecDeque<T>>,
     /// How many, for those who only look. Changed with the lock held.
@@ -197,7 +208,8 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// Queues a task behind all others, also if the pool is closed: the next of a row that runs. By a worker of the pool, which looks for work afterwards.
+    /// Queues a task behind all others, also if the pool is closed: the next of a row that runs. By a worker
+    /// of the pool, which looks for work afterwards.
     pub fn inject_next(&self, task: T) {
         self.common.push(task);
         self.ring();
@@ -233,7 +245,8 @@ impl<T> Queue<T> {
         !self.has_tasks()
     }
 
-    /// No more tasks are taken in; those that are queued can still be taken. All idle workers are poked, so that they can end.
+    /// No more tasks are taken in; those that are queued can still be taken. All idle workers are poked, so
+    /// that they can end.
     pub fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         for worker in self.idle_workers.call_all() {
@@ -325,7 +338,8 @@ impl<T> Seat<T> {
         Some(task)
     }
 
-    /// The task of high priority that has waited longest, or else in the common queue, or in this seat, or of low priority.
+    /// The task of high priority that has waited longest, or else in the common queue, or in this seat, or of
+    /// low priority.
     pub fn take_oldest(&mut self) -> Option<T> {
         self.turns = self.turns.wrapping_add(1);
         let task = self
@@ -349,7 +363,8 @@ impl<T> Seat<T> {
             || (turn.is_multiple_of(LOW_TURNS) && !self.queue.low.is_empty())
     }
 
-    /// What goes before the queue in this turn: a task of high priority, or one of low priority whose turn it is.
+    /// What goes before the queue in this turn: a task of high priority, or one of low priority whose turn it
+    /// is.
     fn urgent(&self) -> Option<T> {
         if self.turns.is_multiple_of(LOW_TURNS)
             && let Some(task) = retry(|| self.queue.low.steal())
@@ -406,7 +421,8 @@ impl<T> Seat<T> {
         self.queue.idle_workers.has_idle() && self.own().is_empty()
     }
 
-    /// Nothing to run here. True: nothing is queued anywhere either, and a poke will come when there is. False: look again.
+    /// Nothing to run here. True: nothing is queued anywhere either, and a poke will come when there is.
+    /// False: look again.
     pub fn settle(&mut self) -> bool {
         if self.settled {
             // Called or not: back to the warm end of the list, and no longer searching.
@@ -417,8 +433,8 @@ impl<T> Seat<T> {
         !self.queue.has_tasks()
     }
 
-    /// The domain is about to be detached: a task may start in it meanwhile. True: one is queued, so the domain should be
-    /// poked before it is left.
+    /// The domain is about to be detached: a task may start in it meanwhile. True: one is queued, so the
+    /// domain should be poked before it is left.
     pub fn lend(&mut self) -> bool {
         self.busy();
         self.settled = true;
@@ -432,7 +448,8 @@ impl<T> Seat<T> {
             return;
         }
         self.queue.idle_workers.rise(self.number);
-        // Also if nobody had called: whoever queued several while this worker was searching has not rung for all of them.
+        // Also if nobody had called: whoever queued several while this worker was searching has not rung for
+        // all of them.
         if self.queue.has_tasks() {
             self.queue.ring();
         }
@@ -440,7 +457,8 @@ impl<T> Seat<T> {
 }
 
 impl<T> Drop for Seat<T> {
-    /// The worker ends: it is not called any more, passes a call on that it had got, and leaves its tasks to thieves.
+    /// The worker ends: it is not called any more, passes a call on that it had got, and leaves its tasks to
+    /// thieves.
     fn drop(&mut self) {
         self.busy();
     }

@@ -2,38 +2,41 @@
 //!
 //! # The rule of units
 //!
-//! A *unit* stands for something that can act: a domain that is owned or ready has one, a blocking call in progress has
-//! one, an armed timer has one ([`Hold`]). [`Quiescence`] counts them. Two rules keep the count honest:
+//! A *unit* stands for something that can act: a domain that is owned or ready has one, a blocking call in
+//! progress has one, an armed timer has one ([`Hold`]). [`Quiescence`] counts them. Two rules keep the count
+//! honest:
 //!
 //! 1. whoever makes something able to act takes a unit for it *before* it can act;
 //! 2. whoever has a unit gives it up only *after* the last effect that it will have.
 //!
 //! Within a program only what has a unit acts, so a unit is only ever made by the holder of another one. From
-//! this follows what matters: **zero is final.** At the moment the count becomes zero nobody can act, so nobody can take a
-//! unit, so it stays. A message in flight is no exception: who sends it has a unit until the receiver's domain
-//! has one (waking posts a fiber, and posting to an idle domain takes the unit first). A wake just posted is a domain that is
-//! ready. A timer about to fire keeps its unit until its alarm has returned. A queued task needs none of its own:
-//! while it is in the queue some worker's domain is awake or has been poked (`idle_workers.rs`).
+//! this follows what matters: **zero is final.** At the moment the count becomes zero nobody can act, so
+//! nobody can take a unit, so it stays. A message in flight is no exception: who sends it has a unit until
+//! the receiver's domain has one (waking posts a fiber, and posting to an idle domain takes the unit first).
+//! A wake just posted is a domain that is ready. A timer about to fire keeps its unit until its alarm has
+//! returned. A queued task needs none of its own: while it is in the queue some worker's domain is awake or
+//! has been poked (`idle_workers.rs`).
 //!
-//! When the count becomes zero, therefore, whoever waits waits for ever. The waits are gathered, the report is called
-//! with them, and each is woken with [`Reason::Deadlock`].
+//! When the count becomes zero, therefore, whoever waits waits for ever. The waits are gathered, the report
+//! is called with them, and each is woken with [`Reason::Deadlock`].
 //!
-//! Waits are not counted. A fiber that parks costs one entry in its domain's [`WaitList`], whose lock nobody contends for;
-//! the shared count is touched once when a domain becomes idle and once when it ceases to be.
+//! Waits are not counted. A fiber that parks costs one entry in its domain's [`WaitList`], whose lock nobody
+//! contends for; the shared count is touched once when a domain becomes idle and once when it ceases to be.
 //!
 //! # Guests
 //!
-//! Threads outside the program (a host that keeps a sender and calls it now and then) can act without a unit, and zero is not
-//! final for them. They should keep a [`Hold`] for as long as they may still act. If they don't, no
-//! harm comes to the count: a wait can be declared hopeless although the guest would have ended it, but never twice and never torn,
-//! because a wait ends once (`waiter.rs`) and because the word carries the number of entries so far: if anybody entered
-//! between the moment the count was seen at zero and the decision, the decision is put off until that one leaves.
+//! Threads outside the program (a host that keeps a sender and calls it now and then) can act without a unit,
+//! and zero is not final for them. They should keep a [`Hold`] for as long as they may still act. If they
+//! don't, no harm comes to the count: a wait can be declared hopeless although the guest would have ended it,
+//! but never twice and never torn, because a wait ends once (`waiter.rs`) and because the word carries the
+//! number of entries so far: if anybody entered between the moment the count was seen at zero and the
+//! decision, the decision is put off until that one leaves.
 //!
 //! # Rejected
 //!
-//! Counting waits against fibers: two counters cannot be compared at one instant without stopping everybody. Reference
-//! counts on the ends of channels: they find one dead channel early, but a cycle of two domains that wait for each other
-//! never. Looking at intervals: a program would be declared dead by a clock.
+//! Counting waits against fibers: two counters cannot be compared at one instant without stopping everybody.
+//! Reference counts on the ends of channels: they find one dead channel early, but a cycle of two domains
+//! that wait for each other never. Looking at intervals: a program would be declared dead by a clock.
 
 use super::sync::{AtomicU64, Mutex, Ordering, lock};
 use super::waiter::{Reason, Waiter};
@@ -54,8 +57,9 @@ pub struct Quiescence {
 }
 
 impl Quiescence {
-    /// A program in which nothing can act yet. `report` is called with all waits (never none) when nothing can act
-    /// any more, by the thread that gave up the last unit and before any of the waiters wakes; it must not wait.
+    /// A program in which nothing can act yet. `report` is called with all waits (never none) when nothing
+    /// can act any more, by the thread that gave up the last unit and before any of the waiters wakes; it
+    /// must not wait.
     pub fn new(report: Report) -> Arc<Quiescence> {
         Arc::new(Quiescence { word: AtomicU64::new(0), lists: Mutex::new(Vec::new()), report })
     }
@@ -71,13 +75,13 @@ impl Quiescence {
 
     /// Takes a unit. The caller must have one (or be a guest: see the essay).
     pub fn enter(&self) {
-        // Relaxed: the new unit is only seen to be missing by somebody who has seen the caller's own given up, and
-        // giving up is a release.
+        // Relaxed: the new unit is only seen to be missing by somebody who has seen the caller's own given
+        // up, and giving up is a release.
         self.word.fetch_add(ENTER, Ordering::Relaxed);
     }
 
-    /// Gives a unit up; the last one brings the program to rest. May call the report and wake waiters, so the caller must
-    /// hold no lock that a waking needs.
+    /// Gives a unit up; the last one brings the program to rest. May call the report and wake waiters, so the
+    /// caller must hold no lock that a waking needs.
     pub fn leave(&self) {
         let before = self.word.fetch_sub(1, Ordering::AcqRel);
         debug_assert!(before & COUNT != 0, "a unit was given up that nobody had");

@@ -1,26 +1,35 @@
 //! A moment of patience before sleeping.
 //!
-//! To sleep and be woken costs two system calls and 5 to 50 us until the woken thread runs. Two domains that answer
-//! each other at once, or a task that awaits a small one, would pay that for each message. So a thread that is about
-//! to sleep looks a little longer whether there is news: then the other side finds a domain that is still owned, and
-//! its wake is one atomic operation.
+//! To sleep and be woken costs two system calls and 5 to 50 us until the woken thread runs. Two domains that
+//! answer each other at once, or a task that awaits a small one, would pay that for each message. So a thread
+//! that is about to sleep looks a little longer whether there is news: then the other side finds a domain
+//! that is still owned, and its wake is one atomic operation.
 //!
-//! In a program with little to do news seldom come in time, so patience adapts: each vain attempt doubles the number of
-//! occasions on which it is not tried, up to 63; each success resets that. No more threads are patient at a time than
-//! there are cores, and none where there is one core only, since whoever is waited for needs it.
+//! In a program with little to do news seldom come in time, so patience adapts: each vain attempt doubles the
+//! number of occasions on which it is not tried, up to 63; each success resets that. No more threads are
+//! patient at a time than there are cores, and none where there is one core only, since whoever is waited for
+//! needs it.
 //!
-//! Where the one who waits and the one who is waited for share a core, patience is what keeps the news from coming. So whoever brings news to one that sleeps leaves the number of
-//! its core ([`Spin::brought`]), and who waits on that core next time sleeps at once.
+//! Where the one who waits and the one who is waited for share a core, patience is what keeps the news from
+//! coming. So whoever brings news to one that sleeps leaves the number of its core ([`Spin::brought`]), and
+//! who waits on that core next time sleeps at once.
 //!
 //! # Moving
-//! The kernel puts a thread that is woken where it ran last, or beside who wakes it, unless it finds an idle core. So on a machine with something else to do, two that answer each other may share a core for
-//! ever, at four system calls and two switches for each answer, some 5 us, where two cores take 1 to 3 and less processor time. A worker thread that has found this [`SHARED`] times goes to another core itself: it takes
-//! the one that it is on out of its affinity mask, which makes the kernel move it, and puts it back. Whether that pays depends on what else runs there. So no two threads do it within [`PAUSE`], and each time that nothing comes within
-//! the patience after it doubles the pause up to [`LONGEST_PAUSE`] ([`Moves`]): what is vain costs a few thousandths of a core at most, and soon nothing.
+//! The kernel puts a thread that is woken where it ran last, or beside who wakes it, unless it finds an idle
+//! core. So on a machine with something else to do, two that answer each other may share a core for ever, at
+//! four system calls and two switches for each answer, some 5 us, where two cores take 1 to 3 and less
+//! processor time. A worker thread that has found this [`SHARED`] times goes to another core itself: it takes
+//! the one that it is on out of its affinity mask, which makes the kernel move it, and puts it back. Whether
+//! that pays depends on what else runs there. So no two threads do it within [`PAUSE`], and each time that
+//! nothing comes within the patience after it doubles the pause up to [`LONGEST_PAUSE`] ([`Moves`]): what is
+//! vain costs a few thousandths of a core at most, and soon nothing.
 //!
-//! *Rejected.* To give a shared core up (`sched_yield`) and look again: the other goes on, and finds no sleeper to wake, so that a worker that is handed tasks one by one finds many at once; on two cores
-//! with a load of 24 that took 70 switches in place of 50,000 for 300,000 tasks, and a third of the time of processors. But whoever yields is behind everybody else for a slice, while one who sleeps is
-//! woken at once: the same programs took three times as long by the clock. To spin in the queue of tasks only, as pools do: answers between domains and to the main program would remain slow.
+//! *Rejected.* To give a shared core up (`sched_yield`) and look again: the other goes on, and finds no
+//! sleeper to wake, so that a worker that is handed tasks one by one finds many at once; on two cores with a
+//! load of 24 that took 70 switches in place of 50,000 for 300,000 tasks, and a third of the time of
+//! processors. But whoever yields is behind everybody else for a slice, while one who sleeps is woken at
+//! once: the same programs took three times as long by the clock. To spin in the queue of tasks only, as
+//! pools do: answers between domains and to the main program would remain slow.
 
 use super::threads;
 pub(crate) use crate::sys::core;
@@ -246,7 +255,8 @@ mod tests {
         patient.store(2, Ordering::Relaxed);
         assert_eq!(looks(&Spin::default(), 2), 1, "two are patient already");
         patient.store(0, Ordering::Relaxed);
-        // Whoever brings news from the core that one waits on needs it. The test may be moved to another one in between, but not always.
+        // Whoever brings news from the core that one waits on needs it. The test may be moved to another one
+        // in between, but not always.
         let here = |spin: &Spin| {
             spin.brought();
             looks(spin, 2)

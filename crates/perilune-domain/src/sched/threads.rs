@@ -1,15 +1,18 @@
 //! OS threads from a cache, for the whole process.
 //!
-//! A [`Job`] gets a thread at once: the one that became idle last (its stack is warm), or a new one. Whether there
-//! should be so many is not decided here: a job is a domain that has something to run. An idle thread ends after
-//! two seconds, counted from its last job; since the one that became idle last is taken first, a light load keeps one or two threads
-//! and lets the others go. When all have ended nothing wakes any more. Before it sleeps, a thread has a moment of patience (`spin.rs`):
-//! to a program that waits for one short job after another, two switches by the kernel would be most of the price.
+//! A [`Job`] gets a thread at once: the one that became idle last (its stack is warm), or a new one. Whether
+//! there should be so many is not decided here: a job is a domain that has something to run. An idle thread
+//! ends after two seconds, counted from its last job; since the one that became idle last is taken first, a
+//! light load keeps one or two threads and lets the others go. When all have ended nothing wakes any more.
+//! Before it sleeps, a thread has a moment of patience (`spin.rs`): to a program that waits for one short job
+//! after another, two switches by the kernel would be most of the price.
 //!
-//! If the cap is reached, or the kernel refuses a thread, the job waits in a queue that every thread looks into before it
-//! becomes idle; a refusal is tried again a little later. If the kernel refuses and no thread is left that could, the caller tries for [`PATIENCE`], and then
-//! tells the job ([`Job::refused`]), which may fail in the caller's hands. A job that cannot (it has a state, with fibers in the middle of something) is tried until it
-//! succeeds: the alternatives would be to lose it or to run it on a stack that is not meant for it.
+//! If the cap is reached, or the kernel refuses a thread, the job waits in a queue that every thread looks
+//! into before it becomes idle; a refusal is tried again a little later. If the kernel refuses and no thread
+//! is left that could, the caller tries for [`PATIENCE`], and then tells the job ([`Job::refused`]), which
+//! may fail in the caller's hands. A job that cannot (it has a state, with fibers in the middle of something)
+//! is tried until it succeeds: the alternatives would be to lose it or to run it on a stack that is not meant
+//! for it.
 //!
 //! Where something outside the program is waited for, one idle thread waits for that instead ([`Idler`]).
 //!
@@ -35,7 +38,8 @@ const STACK: usize = 2 << 20;
 const KEEP: Duration = Duration::from_secs(2);
 /// How long after a refusal by the kernel it is asked again.
 const RETRY: Duration = Duration::from_millis(20);
-/// How long a job without any thread is tried before it is told; while the last refusal is no older than [`REMEMBER`], not at all.
+/// How long a job without any thread is tried before it is told; while the last refusal is no older than
+/// [`REMEMBER`], not at all.
 const PATIENCE: Duration = Duration::from_millis(250);
 /// How long a refusal of the only thread is taken for the state of things.
 const REMEMBER: Duration = Duration::from_secs(1);
@@ -46,15 +50,16 @@ pub const DEFAULT_CAP: usize = 4096;
 pub trait Job: Send + Sync {
     /// Runs it. The thread goes back to the cache afterwards.
     fn run(self: Arc<Self>);
-    /// There is no thread to run it on, because of this: whether that is the end of the job. Called by whoever wanted it to be run, with no lock held.
+    /// There is no thread to run it on, because of this: whether that is the end of the job. Called by
+    /// whoever wanted it to be run, with no lock held.
     fn refused(self: Arc<Self>, why: &io::Error) -> bool {
         let _ = why;
         false
     }
 }
 
-/// What one idle thread at a time does instead of sleeping on its seat: it waits for what is outside the program, and wakes whom that concerns. If that is a job, the
-/// thread gets it itself.
+/// What one idle thread at a time does instead of sleeping on its seat: it waits for what is outside the
+/// program, and wakes whom that concerns. If that is a job, the thread gets it itself.
 pub trait Idler: Sync {
     /// Takes the right to it. False: another thread has it.
     fn take(&self) -> bool;
@@ -159,8 +164,8 @@ pub fn set_cap(cap: usize) {
     CACHE.set_cap(cap);
 }
 
-/// The number of cores that this process may use, at least 1: the affinity mask and the quotas of its control groups
-/// (versions 1 and 2) are respected; a fraction of a core is dropped.
+/// The number of cores that this process may use, at least 1: the affinity mask and the quotas of its control
+/// groups (versions 1 and 2) are respected; a fraction of a core is dropped.
 pub fn available_cores() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
@@ -181,7 +186,8 @@ fn start_thread(number: usize, body: Box<dyn FnOnce() + Send>) -> io::Result<()>
     if REFUSES.load(Ordering::Relaxed) {
         return Err(crate::sys::too_many_threads());
     }
-    // A new thread that lacks memory for what the C library needs in it ends the process. The first one is worth the risk: nothing runs without it.
+    // A new thread that lacks memory for what the C library needs in it ends the process. The first one is
+    // worth the risk: nothing runs without it.
     if live() > 1 && !perilune_heap::space::has_headroom(STACK) {
         return Err(io::ErrorKind::OutOfMemory.into());
     }
@@ -247,8 +253,8 @@ impl Cache {
             let first = job.clone();
             let Err(why) = (self.start)(number, Box::new(move || self.work(first))) else { return };
             let mut state = lock(&self.state);
-            // A thread that is counted may be one that is being refused just now, like this one. They queue their jobs one after
-            // another, and the last stays.
+            // A thread that is counted may be one that is being refused just now, like this one. They queue
+            // their jobs one after another, and the last stays.
             if state.live > 1 {
                 state.live -= 1;
                 if let Some(seat) = state.idle.pop() {
@@ -280,7 +286,8 @@ impl Cache {
         }
     }
 
-    /// A thread was refused a while ago: perhaps there is room now. All threads may be blocked, waiting for just that job.
+    /// A thread was refused a while ago: perhaps there is room now. All threads may be blocked, waiting for
+    /// just that job.
     fn retry(&'static self) {
         let mut state = lock(&self.state);
         if state.live < state.cap
@@ -304,7 +311,8 @@ impl Cache {
         emit(WorkerEnd { thread: Tid(thread_id()) });
     }
 
-    /// The next job of a thread that has none; none when the thread is to end, and then it is not counted any more.
+    /// The next job of a thread that has none; none when the thread is to end, and then it is not counted any
+    /// more.
     fn next_job(&'static self, spin: &Spin) -> Option<Arc<dyn Job>> {
         let mut state = lock(&self.state);
         if let Some(job) = state.queue.pop_front() {
@@ -340,7 +348,8 @@ impl Cache {
                 drop(state);
                 perilune_heap::release_warm_chunks(if last { Duration::ZERO } else { self.keep / 2 });
                 if last {
-                    // Domains that have ended leave holes in the allocator's arenas: their pages go back when all is quiet.
+                    // Domains that have ended leave holes in the allocator's arenas: their pages go back when
+                    // all is quiet.
                     perilune_heap::give_back_pieces();
                     crate::sys::trim_allocator();
                 }

@@ -1,25 +1,25 @@
 //! Deadlines: one queue and one thread for the process.
 //!
-//! The thread starts with the first timer and sleeps until the earliest deadline, or for ever if there is none. Two
-//! things are asked of the kernel for it: a timer slack of 1 ns, since the default of 50 us would be the largest part of its
-//! lateness on an idle machine; and slices of 0.1 ms, the least there is, since a thread with short slices
-//! goes before those with longer ones when it wakes (Linux 6.12), on a busy machine. An alarm runs on this thread and must
-//! be short: it wakes somebody. Alarms with the same deadline ring in the order in which they were set. Time is
-//! `CLOCK_MONOTONIC` ([`Instant`]).
+//! The thread starts with the first timer and sleeps until the earliest deadline, or for ever if there is
+//! none. Two things are asked of the kernel for it: a timer slack of 1 ns, since the default of 50 us would
+//! be the largest part of its lateness on an idle machine; and slices of 0.1 ms, the least there is, since a
+//! thread with short slices goes before those with longer ones when it wakes (Linux 6.12), on a busy machine.
+//! An alarm runs on this thread and must be short: it wakes somebody. Alarms with the same deadline ring in
+//! the order in which they were set. Time is `CLOCK_MONOTONIC` ([`Instant`]).
 //!
-//! A periodic timer is a timer that its alarm sets again, for the last *deadline* plus the period: lateness does not
-//! add up. [`next_tick`] computes it and leaves out ticks that are over already.
+//! A periodic timer is a timer that its alarm sets again, for the last *deadline* plus the period: lateness
+//! does not add up. [`next_tick`] computes it and leaves out ticks that are over already.
 //!
 //! # Cancelling
 //!
-//! A timer's alarm lies in a slot; the heap orders pairs of deadline and slot. Cancelling empties the slot at once (what the
-//! alarm owns is dropped by the canceller, not at some later time) and leaves the pair in the heap, where it is
-//! skipped. When more than half of the heap are such pairs it is rebuilt, so a program that sets and cancels
-//! timeouts for ever keeps no more than twice what is armed. Ids carry the slot's generation: cancelling a timer
-//! that has rung does nothing.
+//! A timer's alarm lies in a slot; the heap orders pairs of deadline and slot. Cancelling empties the slot at
+//! once (what the alarm owns is dropped by the canceller, not at some later time) and leaves the pair in the
+//! heap, where it is skipped. When more than half of the heap are such pairs it is rebuilt, so a program that
+//! sets and cancels timeouts for ever keeps no more than twice what is armed. Ids carry the slot's
+//! generation: cancelling a timer that has rung does nothing.
 //!
-//! *Rejected.* A hierarchical wheel: arming is cheaper by some 20 ns, but the thread would wake for cascades, or lateness would be the width of
-//! a bucket. A timerfd per domain: system calls to arm.
+//! *Rejected.* A hierarchical wheel: arming is cheaper by some 20 ns, but the thread would wake for cascades,
+//! or lateness would be the width of a bucket. A timerfd per domain: system calls to arm.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -87,7 +87,8 @@ pub fn after(deadline: Instant, alarm: impl FnOnce() + Send + 'static) -> TimerI
     id
 }
 
-/// Cancels a timer. True: the alarm will not ring, and what it owned has been dropped. False: it has rung, or is ringing, or had been cancelled.
+/// Cancels a timer. True: the alarm will not ring, and what it owned has been dropped. False: it has rung, or
+/// is ringing, or had been cancelled.
 pub fn cancel(id: TimerId) -> bool {
     let mut timers = lock();
     let alarm = timers.disarm(id);

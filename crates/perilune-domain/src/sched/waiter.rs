@@ -1,21 +1,22 @@
 //! One wait of one sleeper, ended exactly once.
 //!
-//! A fiber (or the main program) that waits makes a [`Waiter`], leaves it with everything that may end the wait (channels,
-//! a timer, the task's cancellation, the list of its domain for reports) and sleeps. Whoever calls [`Waiter::wake`] first
-//! ends it; all others are told that they came too late, and must keep what they wanted to deliver. So a
-//! `select` over several channels, a timeout and a cancellation may race freely.
+//! A fiber (or the main program) that waits makes a [`Waiter`], leaves it with everything that may end the
+//! wait (channels, a timer, the task's cancellation, the list of its domain for reports) and sleeps. Whoever
+//! calls [`Waiter::wake`] first ends it; all others are told that they came too late, and must keep what they
+//! wanted to deliver. So a `select` over several channels, a timeout and a cancellation may race freely.
 //!
 //! # States
 //!
-//! *open* (being left with sources; the owner still runs) -> *asleep* -> *woken(reason, case)*, or straight from
-//! *open* to *woken*. Only the owner goes from open to asleep ([`Waiter::sleep`]), and is told if it need not. Only if the wait was asleep does
-//! its end rouse the sleeper: a fiber that has not parked is never posted, so no stale fiber ids reach a domain's queue.
+//! *open* (being left with sources; the owner still runs) -> *asleep* -> *woken(reason, case)*, or straight
+//! from *open* to *woken*. Only the owner goes from open to asleep ([`Waiter::sleep`]), and is told if it
+//! need not. Only if the wait was asleep does its end rouse the sleeper: a fiber that has not parked is never
+//! posted, so no stale fiber ids reach a domain's queue.
 //!
 //! # Delivering
 //!
 //! A sender that finds a receiver must know that it has won before it parts with the message, and the
-//! receiver must not run before the message is there: [`Waiter::claim`] ends the wait and returns a [`Claim`]; the
-//! sleeper is roused when that is dropped.
+//! receiver must not run before the message is there: [`Waiter::claim`] ends the wait and returns a
+//! [`Claim`]; the sleeper is roused when that is dropped.
 //!
 //! A waiter is not reused: the reference that a slow source still has to an old one must find it woken.
 
@@ -67,11 +68,12 @@ impl From<Reason> for perilune_trace::event::Reason {
 
 /// Whom a waiter wakes: a fiber in a domain, or a thread.
 pub trait Sleeper: Send + Sync {
-    /// Makes the sleeper run. Called at most once, by any thread, holding no lock of this module. The sleeper must have its unit (`quiescence.rs`) before
-    /// this returns.
+    /// Makes the sleeper run. Called at most once, by any thread, holding no lock of this module. The sleeper
+    /// must have its unit (`quiescence.rs`) before this returns.
     fn rouse(&self, reason: Reason);
 
-    /// Who waits for what and where, one line, for reports: `task 'parse' waits for channel 'in' (main.lua:12)`.
+    /// Who waits for what and where, one line, for reports:
+    /// `task 'parse' waits for channel 'in' (main.lua:12)`.
     fn describe(&self) -> String;
 
     /// The same as facts, for whoever knows their type: what a domain lists of its fibers.
@@ -116,7 +118,8 @@ impl<S: Sleeper + ?Sized> Waiter<S> {
         self.claim(reason, 0).is_some()
     }
 
-    /// Ends the wait for the source that the owner calls `case`. The sleeper is roused when the claim is dropped.
+    /// Ends the wait for the source that the owner calls `case`. The sleeper is roused when the claim is
+    /// dropped.
     pub fn claim(&self, reason: Reason, case: u32) -> Option<Claim<'_, S>> {
         let new = (u64::from(case) << 32) | reason as u64;
         let mut old = self.state.load(Ordering::Relaxed);

@@ -1,7 +1,8 @@
 //! Fibers that programs start: `pl.fiber`, `s:spawn`, their handles, `pl.yield`.
 //!
-//! The essay is in `mod.rs`. A fiber in no scope belongs to its domain, as a timer's does: it is cancelled when the domain ends, and its failure is told on standard error if nobody
-//! awaits it. A pool's domains live longer than what runs in them, so there a fiber needs a scope.
+//! The essay is in `mod.rs`. A fiber in no scope belongs to its domain, as a timer's does: it is cancelled
+//! when the domain ends, and its failure is told on standard error if nobody awaits it. A pool's domains live
+//! longer than what runs in them, so there a fiber needs a scope.
 
 use super::{Scope, domain, metatable, scope_of};
 use crate::domain::{Domain, Finishes, running_fiber};
@@ -110,7 +111,8 @@ impl Fiber {
         Fiber::cancel_all(std::iter::once(self), &why, Finishes::First)
     }
 
-    /// Has these of one domain cancelled, in their order. They are told all at once: one that awaits another is not to be told first that this was cancelled. False: all were, or have ended.
+    /// Has these of one domain cancelled, in their order. They are told all at once: one that awaits another
+    /// is not to be told first that this was cancelled. False: all were, or have ended.
     pub fn cancel_all<'a>(
         fibers: impl Iterator<Item = &'a Fiber>,
         why: &Option<Arc<str>>,
@@ -365,7 +367,8 @@ pub(super) fn raise(vm: &mut Vm, handle: Gc<Userdata>) -> Thrown {
     }
 }
 
-/// Nobody waits any more for the scope whose failure is that of this fiber: unless somebody has got the error by other ways, standard error is told.
+/// Nobody waits any more for the scope whose failure is that of this fiber: unless somebody has got the error
+/// by other ways, standard error is told.
 pub(super) fn tell_unheard(vm: &mut Vm, handle: Gc<Userdata>) -> LuaResult<()> {
     if let Some(fiber) = fiber_of(handle.into())
         && !fiber.is_heard.swap(true, Ordering::Relaxed)
@@ -422,7 +425,8 @@ pub(super) fn current_scope(vm: &mut Vm) -> LuaResult<Option<Gc<Userdata>>> {
     Ok(handle.and_then(|handle| vm.user_value(handle, SCOPE)).and_then(Value::as_userdata))
 }
 
-/// Starts a fiber of the current scope, or of the domain if there is none: argument 1 of the running native is its function, the others are what that gets.
+/// Starts a fiber of the current scope, or of the domain if there is none: argument 1 of the running native
+/// is its function, the others are what that gets.
 pub(crate) fn start_here(vm: &mut Vm, is_daemon: bool) -> LuaResult<Gc<Userdata>> {
     vm.check_type(1, Type::Function)?;
     let args: Vec<Value> = (2..=vm.nargs()).map(|n| vm.arg(n)).collect();
@@ -438,7 +442,8 @@ pub(crate) fn start_here(vm: &mut Vm, is_daemon: bool) -> LuaResult<Gc<Userdata>
     start(vm, scope, Place::Unnamed, is_daemon, f, &args)
 }
 
-/// As [`start_here`], for a daemon that serves others: in no scope it ends with the program, which says `what` then.
+/// As [`start_here`], for a daemon that serves others: in no scope it ends with the program, which says
+/// `what` then.
 pub(crate) fn start_service(vm: &mut Vm, what: String) -> LuaResult<Gc<Userdata>> {
     let handle = start_here(vm, true)?;
     if let Some(fiber) = fiber_of(handle.into()).filter(|fiber| fiber.scope.is_none()) {

@@ -1,6 +1,7 @@
 //! The fibers of a scope that have not ended, in the order in which they were started.
 //!
-//! Whoever ends may be the one whose end all others are told of. Each is told once: a scope of many fibers would take a time that is quadratic in their number if each end looked at all that are left.
+//! Whoever ends may be the one whose end all others are told of. Each is told once: a scope of many fibers
+//! would take a time that is quadratic in their number if each end looked at all that are left.
 
 use std::collections::BTreeMap;
 

@@ -1,12 +1,16 @@
 //! Structured concurrency: `pl.scope`, `pl.timeout`, `pl.shield`, and the fibers in them (`fiber.rs`).
 //!
 //! # Terms
-//! A *fiber* here is a fiber of the running domain that a program has started and has a handle of. A *scope* is a call whose fibers do not outlive it. Its *body* is the
-//! function that it was given; the body is a fiber as well. *Workers* are the body and what was spawned; *daemons* are fibers that the scope does not wait for.
+//! A *fiber* here is a fiber of the running domain that a program has started and has a handle of. A *scope*
+//! is a call whose fibers do not outlive it. Its *body* is the function that it was given; the body is a
+//! fiber as well. *Workers* are the body and what was spawned; *daemons* are fibers that the scope does not
+//! wait for.
 //!
 //! # How
-//! Whatever can be cancelled is a fiber. So the body of a scope, of a timeout, of a shield is one, and the caller only waits for the scope's end ([`RUN`]). A cancellation
-//! of the body unwinds it up to its own root and no further, whether the caller is a fiber or the main program, and needs no marks on the caller's stack.
+//! Whatever can be cancelled is a fiber. So the body of a scope, of a timeout, of a shield is one, and the
+//! caller only waits for the scope's end ([`RUN`]). A cancellation of the body unwinds it up to its own root
+//! and no further, whether the caller is a fiber or the main program, and needs no marks on the caller's
+//! stack.
 //!
 //! ```text
 //! caller:  pl.scope(f) --- open --- run: waits ............................ results or error
@@ -14,29 +18,38 @@
 //! g:                                              +--- ... -- ends ---------+
 //! ```
 //!
-//! The functions that programs call are in Lua (`concurrent.lua`) for one reason: they hold the scope in a to-be-closed variable. So however the caller leaves the call (an
-//! error, an interrupt, a cancellation of the caller itself), [`CLOSE`] cancels what still runs and waits until it has unwound. Closing methods may wait, also those
-//! that a cancellation calls.
+//! The functions that programs call are in Lua (`concurrent.lua`) for one reason: they hold the scope in a
+//! to-be-closed variable. So however the caller leaves the call (an error, an interrupt, a cancellation of
+//! the caller itself), [`CLOSE`] cancels what still runs and waits until it has unwound. Closing methods may
+//! wait, also those that a cancellation calls.
 //!
 //! # What happens when
-//! * A fiber fails: it is the scope's failure if it is the first; all others are cancelled. The caller gets its error, with the traceback of the fiber in a text.
+//! * A fiber fails: it is the scope's failure if it is the first; all others are cancelled. The caller gets
+//!   its error, with the traceback of the fiber in a text.
 //! * The last worker ends: daemons are cancelled.
-//! * One that takes part in a race ends: the others are cancelled before any of them runs again. What they have waited for and not yet used stays where it is
-//!   ([`Finishes::Nothing`]), so a race of reads loses nothing.
-//! * The last fiber ends: the scope is over. The caller gets the failure; else what the body has returned; else, if the body was cancelled, `nil` and why.
-//! * The time of a timeout is over: as if the scope was cancelled because of "timeout". A body that has returned by then has returned.
-//! * The caller is cancelled while it waits: the scope is; that of a shield is not, and only waited for. If the body has returned something all the same, that is the caller's, who is cancelled after it
-//!   has used it ([`Vm::has_delivered`]): what the body has read is nowhere else any more.
-//!   If the scope has failed, the caller does not get the error; should nobody else have got it, standard error is told when the variable is closed.
+//! * One that takes part in a race ends: the others are cancelled before any of them runs again. What they
+//!   have waited for and not yet used stays where it is ([`Finishes::Nothing`]), so a race of reads loses
+//!   nothing.
+//! * The last fiber ends: the scope is over. The caller gets the failure; else what the body has returned;
+//!   else, if the body was cancelled, `nil` and why.
+//! * The time of a timeout is over: as if the scope was cancelled because of "timeout". A body that has
+//!   returned by then has returned.
+//! * The caller is cancelled while it waits: the scope is; that of a shield is not, and only waited for. If
+//!   the body has returned something all the same, that is the caller's, who is cancelled after it has used
+//!   it ([`Vm::has_delivered`]): what the body has read is nowhere else any more. If the scope has failed,
+//!   the caller does not get the error; should nobody else have got it, standard error is told when the
+//!   variable is closed.
 //!
 //! # Who touches what
-//! A scope, its fibers and their values belong to one domain; handles are userdata, which do not cross. Everything here is done by the domain's owner, except that
-//! an interrupt by the user cancels the scope that the main program waits for, on the thread that has seen it, and that the
-//! time of a timeout ends on the timers' thread, which cancels the scope as [`Scope::cancel`] says. So a body that computes without waiting is cancelled as well: the owner could
-//! not come to it. Hence the locks.
+//! A scope, its fibers and their values belong to one domain; handles are userdata, which do not cross.
+//! Everything here is done by the domain's owner, except that an interrupt by the user cancels the scope that
+//! the main program waits for, on the thread that has seen it, and that the time of a timeout ends on the
+//! timers' thread, which cancels the scope as [`Scope::cancel`] says. So a body that computes without waiting
+//! is cancelled as well: the owner could not come to it. Hence the locks.
 //!
-//! Values (results, errors) are kept where the collector sees them: as user values of handles. The registry has the handles of all fibers that run ([`fiber::running`]), so
-//! an end finds its handle, and running code its scope. A scope has the handle of the fiber that failed, and of its body.
+//! Values (results, errors) are kept where the collector sees them: as user values of handles. The registry
+//! has the handles of all fibers that run ([`fiber::running`]), so an end finds its handle, and running code
+//! its scope. A scope has the handle of the fiber that failed, and of its body.
 //!
 //! # Rejected
 //! See `docs/parallel-design.md`, section 10.
@@ -76,7 +89,8 @@ pub(crate) enum Purpose {
     Timeout,
     /// `pl.shield`: a cancellation of the caller does not reach it.
     Shield,
-    /// `pl.race`: the first of its daemons that ends has the others cancelled, and what these were about to get is left to others.
+    /// `pl.race`: the first of its daemons that ends has the others cancelled, and what these were about to
+    /// get is left to others.
     Race,
 }
 
@@ -165,7 +179,8 @@ impl Scope {
         }
     }
 
-    /// One has ended. `handles`: the scope's and the fiber's. True: it has failed after another one, whose error is the scope's; nobody gets its own.
+    /// One has ended. `handles`: the scope's and the fiber's. True: it has failed after another one, whose
+    /// error is the scope's; nobody gets its own.
     fn child_ended(&self, vm: &mut Vm, handles: Option<(Gc<Userdata>, Gc<Userdata>)>, fiber: &Fiber) -> bool {
         self.over.order.leave(vm);
         let mut state = self.state.lock();
@@ -269,7 +284,8 @@ pub(crate) static OPEN: Native = Native::leaf("open_scope", |vm| {
     vm.ret(Value::from(handle))
 });
 
-/// `run_scope(scope, seconds, f, ...)`: runs `f(...)` as the body and waits for the end. For the prelude, which has checked the arguments.
+/// `run_scope(scope, seconds, f, ...)`: runs `f(...)` as the body and waits for the end. For the prelude,
+/// which has checked the arguments.
 pub(crate) static RUN: Native = Native::leaf("run_scope", |vm| {
     let (handle, scope) = this(vm)?;
     loop {

@@ -1,4 +1,5 @@
-//! Parts of a loop: each index is run once, nobody is forgotten when one fails, the end comes once and after everything.
+//! Parts of a loop: each index is run once, nobody is forgotten when one fails, the end comes once and after
+//! everything.
 
 use super::explore;
 use super::sched::course::{Cancel, Course, Portion};
@@ -102,7 +103,8 @@ fn each_index_is_run_once_and_the_end_sees_it() {
     });
 }
 
-/// The lower half fails while the upper one is on its way into the list: whoever has begun to wait there is told.
+/// The lower half fails while the upper one is on its way into the list: whoever has begun to wait there is
+/// told.
 #[test]
 fn a_failure_forgets_nobody() {
     explore(3, || {

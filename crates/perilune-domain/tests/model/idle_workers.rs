@@ -85,7 +85,8 @@ fn a_task_meets_a_settling_worker() {
     });
 }
 
-/// The first task wakes a searcher; the second is queued while it searches, and must not be forgotten when it has other things to do.
+/// The first task wakes a searcher; the second is queued while it searches, and must not be forgotten when it
+/// has other things to do.
 #[test]
 fn a_searcher_that_does_something_else_passes_the_call_on() {
     explore(3, || {

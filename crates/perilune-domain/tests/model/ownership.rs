@@ -298,7 +298,8 @@ fn returning_threads_and_fibers_take_turns() {
     });
 }
 
-/// The main program waits for something that a fiber on another thread does: it is woken, and nobody sees a deadlock.
+/// The main program waits for something that a fiber on another thread does: it is woken, and nobody sees a
+/// deadlock.
 #[test]
 fn the_main_program_is_woken() {
     explore(2, || {

@@ -1,6 +1,8 @@
-//! Ownership, idle workers and quiescence together: a pool whose tasks come from outside, and wake somebody who waits.
+//! Ownership, idle workers and quiescence together: a pool whose tasks come from outside, and wake somebody
+//! who waits.
 //!
-//! No alarm while a task is queued, on its way or running; an alarm if nothing is left that could end the wait.
+//! No alarm while a task is queued, on its way or running; an alarm if nothing is left that could end the
+//! wait.
 
 use super::explore;
 use super::sched::idle_workers::IdleWorkers;

@@ -49,7 +49,8 @@ fn a_claimed_message_is_there_when_the_sleeper_runs() {
         let (w, s) = (waiter.clone(), slot.clone());
         let sender = thread::spawn(move || {
             if let Some(claim) = w.claim(Reason::Ready, 7) {
-                // SAFETY: the claim is exclusive, and the receiver looks only after it was roused; loom checks it.
+                // SAFETY: the claim is exclusive, and the receiver looks only after it was roused; loom
+                // checks it.
                 s.0.with_mut(|p| unsafe { *p = 42 });
                 drop(claim);
             }

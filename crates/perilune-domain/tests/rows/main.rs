@@ -1,7 +1,9 @@
-//! What a naive pool of threads gets wrong, one test each. The tests count the threads of the process, so they take turns.
+//! What a naive pool of threads gets wrong, one test each. The tests count the threads of the process, so
+//! they take turns.
 //!
-//! Limits are such that the naive pool fails and no busy machine does. `PERILUNE_STRICT=1` asks for what holds where the processors are ours:
-//! how late timers are, how much a pool costs, how few threads there are.
+//! Limits are such that the naive pool fails and no busy machine does. `PERILUNE_STRICT=1` asks for what
+//! holds where the processors are ours: how late timers are, how much a pool costs, how few threads there
+//! are.
 
 #![allow(missing_docs)]
 
@@ -43,7 +45,8 @@ fn is_strict() -> bool {
     std::env::var_os("PERILUNE_STRICT").is_some_and(|v| v == "1")
 }
 
-/// Fails if there were more threads than `few`. Each worker that another process displaces costs one more; a pool that gives each task a thread has hundreds.
+/// Fails if there were more threads than `few`. Each worker that another process displaces costs one more; a
+/// pool that gives each task a thread has hundreds.
 fn expect_few_threads(few: usize) {
     let most = if is_strict() { few } else { few + 60 };
     assert!(threads::peak() <= most, "{} threads", threads::peak());
@@ -338,8 +341,9 @@ fn row_9_an_idle_process_does_not_wake() {
         }
         drop(turn);
         let _turn = alone();
-        // The pool is still there, with nothing to do; the timer thread has nothing to wait for. Threads that end late, or the
-        // harness when it tells of a slow test, wake in one of these spans; who looks again and again wakes in each.
+        // The pool is still there, with nothing to do; the timer thread has nothing to wait for. Threads that
+        // end late, or the harness when it tells of a slow test, wake in one of these spans; who looks again
+        // and again wakes in each.
         let mut seen = (0, Duration::ZERO);
         let is_idle = (0..20).any(|_| {
             let (wakes, cpu) = (switches(), cpu_time());

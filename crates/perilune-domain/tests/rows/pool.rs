@@ -1,8 +1,9 @@
-//! A pool of domains without Lua: what the pump does with the scheduler's parts, written out as small as it can be.
+//! A pool of domains without Lua: what the pump does with the scheduler's parts, written out as small as it
+//! can be.
 //!
-//! A task is a closure that runs until it is done or has parked; after its wait it is called again and looks at what it
-//! waited for, as a native function is in the machine. What belongs to a domain is behind a lock that is only ever *tried*: two
-//! owners at once would be a panic.
+//! A task is a closure that runs until it is done or has parked; after its wait it is called again and looks
+//! at what it waited for, as a native function is in the machine. What belongs to a domain is behind a lock
+//! that is only ever *tried*: two owners at once would be a panic.
 
 use perilune_domain::sched::ownership::Activate;
 use perilune_domain::sched::{

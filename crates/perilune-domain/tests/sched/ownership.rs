@@ -138,7 +138,8 @@ fn calls_that_return_for_ever_do_not_starve_a_fiber() {
         stop.store(1, Ordering::SeqCst);
         ownership.hand_over(owned);
     });
-    // The fiber is still ready, and the threads are gone: it has been activated again, or will not have to be.
+    // The fiber is still ready, and the threads are gone: it has been activated again, or will not have to
+    // be.
     let mut owned = ownership.begin().unwrap();
     assert_eq!(ownership.next(&mut owned), Next::Fiber(2));
     ownership.poke();

@@ -1,5 +1,5 @@
-//! Many threads post to many domains, whose fibers now and then block: each post runs once, under one owner, and in the end
-//! nothing is left.
+//! Many threads post to many domains, whose fibers now and then block: each post runs once, under one owner,
+//! and in the end nothing is left.
 
 use perilune_domain::sched::{Next, Ownership, Quiescence, threads};
 use std::cell::UnsafeCell;

@@ -1,9 +1,13 @@
-//! Programs about classes: objects of several classes with inheritance and metamethods go through a few hot functions, and between rounds, or in the middle of one, classes and objects change.
+//! Programs about classes: objects of several classes with inheritance and metamethods go through a few hot
+//! functions, and between rounds, or in the middle of one, classes and objects change.
 //!
-//! They are for machine code, which finds methods, fields and metamethods by shapes, and builds what it finds in place: so what is found changes in every way that there is. Functions are run plainly, under a message handler that
-//! writes a traceback, under hooks, in coroutines that yield in metamethods, and in some that are dropped there.
+//! They are for machine code, which finds methods, fields and metamethods by shapes, and builds what it finds
+//! in place: so what is found changes in every way that there is. Functions are run plainly, under a message
+//! handler that writes a traceback, under hooks, in coroutines that yield in metamethods, and in some that
+//! are dropped there.
 //!
-//! Methods have levels, and call those of lower ones only; metamethods have the lowest, and use no operators: recursion through metamethods would come to the end of the reference's native stack.
+//! Methods have levels, and call those of lower ones only; metamethods have the lowest, and use no operators:
+//! recursion through metamethods would come to the end of the reference's native stack.
 //!
 //! The first line of a program says with which variables ours runs.
 

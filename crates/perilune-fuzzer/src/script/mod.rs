@@ -1,7 +1,7 @@
 //! Programs that judge themselves: they print "ok" and nothing else, or something is wrong.
 //!
-//! They run as processes of the command, so that a crash, a hang, and a program that ends before its end are outcomes
-//! like others. The first line of an input says with which variables it runs.
+//! They run as processes of the command, so that a crash, a hang, and a program that ends before its end are
+//! outcomes like others. The first line of an input says with which variables it runs.
 //!
 //! | target | programs | what must hold |
 //! |---|---|---|

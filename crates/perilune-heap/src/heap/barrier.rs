@@ -1,13 +1,17 @@
 //! The write barrier: which old objects have been stored into since the last collection.
 //!
-//! Every store of a reference into an object comes with a call of [`Heap::barrier`]. It compares the object's epoch with the heap's: a newborn, and an
-//! object that is logged already, carry the current one, and that is all. Others go to the log and get the current epoch, so that an object is logged once between two
-//! collections. Minor collections trace what is in the log, and a marking takes back the marks of what it has logged (`mark.rs`).
+//! Every store of a reference into an object comes with a call of [`Heap::barrier`]. It compares the object's
+//! epoch with the heap's: a newborn, and an object that is logged already, carry the current one, and that is
+//! all. Others go to the log and get the current epoch, so that an object is logged once between two
+//! collections. Minor collections trace what is in the log, and a marking takes back the marks of what it has
+//! logged (`mark.rs`).
 //!
-//! Large buffers are logged by cards ([`Heap::barrier_at`]): their owner keeps its epoch, so each store comes here, and marks the card that it went to.
+//! Large buffers are logged by cards ([`Heap::barrier_at`]): their owner keeps its epoch, so each store comes
+//! here, and marks the card that it went to.
 //!
-//! Two kinds of objects have epochs that are never current. *Watched* ones have a flag in theirs, so that whoever stores into one comes the cold way, and can
-//! tell; the rest of the epoch is as in others. *Frozen* ones are never stored into; a number of the client's stands in place of their epoch.
+//! Two kinds of objects have epochs that are never current. *Watched* ones have a flag in theirs, so that
+//! whoever stores into one comes the cold way, and can tell; the rest of the epoch is as in others. *Frozen*
+//! ones are never stored into; a number of the client's stands in place of their epoch.
 
 use super::Heap;
 use crate::Obj;
@@ -15,8 +19,8 @@ use crate::large::{CardMark, mark_card};
 use crate::mark::grow;
 
 impl Heap {
-    /// Must be called with every store of a reference into `obj`, before or after it, with no safepoint in between. Logs an
-    /// object that is older than the current epoch, once per epoch.
+    /// Must be called with every store of a reference into `obj`, before or after it, with no safepoint in
+    /// between. Logs an object that is older than the current epoch, once per epoch.
     ///
     /// ```compile_fail,E0133
     /// # fn f(heap: &mut perilune_heap::Heap, obj: perilune_heap::Obj) {
@@ -55,7 +59,8 @@ impl Heap {
                 && self.scopes.depth() == 0
                 && (self.log_lost || !grow(&mut self.log, self.list_limit))
             {
-                // Until the next collection, which is due: memory is short. Without the stamp the next store comes here, too.
+                // Until the next collection, which is due: memory is short. Without the stamp the next store
+                // comes here, too.
                 self.log_lost = true;
                 return;
             }
@@ -68,10 +73,11 @@ impl Heap {
         self.log.push(obj);
     }
 
-    /// As [`Heap::barrier`], for a store at the address `slot` within `buffer`, which belongs to `owner` (and may be `owner`).
-    /// If the buffer is over 8 KiB, collections then look at the part of it that was stored into, through
-    /// [`Client::trace_range`](crate::Client::trace_range), instead of all of it. An operation that stores into several
-    /// places of a buffer (a hash insertion that moves an entry) needs one call for each, or one `barrier`.
+    /// As [`Heap::barrier`], for a store at the address `slot` within `buffer`, which belongs to `owner` (and
+    /// may be `owner`). If the buffer is over 8 KiB, collections then look at the part of it that was stored
+    /// into, through [`Client::trace_range`](crate::Client::trace_range), instead of all of it. An operation
+    /// that stores into several places of a buffer (a hash insertion that moves an entry) needs one call for
+    /// each, or one `barrier`.
     ///
     /// # Safety
     /// `owner` and `buffer` are objects of this heap that have not been freed; `slot` lies in `buffer`.
@@ -111,10 +117,12 @@ impl Heap {
         }
     }
 
-    /// Watches an object: whoever stores into it finds [`WATCHED`](crate::WATCHED) in its epoch first, until [`Heap::unwatch`].
+    /// Watches an object: whoever stores into it finds [`WATCHED`](crate::WATCHED) in its epoch first, until
+    /// [`Heap::unwatch`].
     ///
     /// # Safety
-    /// `obj` is an object of this heap that has not been freed, and neither frozen nor of a kind whose epochs are the client's.
+    /// `obj` is an object of this heap that has not been freed, and neither frozen nor of a kind whose epochs
+    /// are the client's.
     #[inline]
     pub unsafe fn watch(&mut self, obj: Obj) {
         // SAFETY: the caller's promise.
@@ -137,11 +145,12 @@ impl Heap {
         }
     }
 
-    /// Freezes an object: no store may come to it any more, so it is never logged and its epoch means nothing to the heap. `number`, below [`WATCHED`](crate::WATCHED), is
-    /// kept in its place.
+    /// Freezes an object: no store may come to it any more, so it is never logged and its epoch means nothing
+    /// to the heap. `number`, below [`WATCHED`](crate::WATCHED), is kept in its place.
     ///
     /// # Safety
-    /// `obj` is an object of this heap that has not been freed. What it refers to has been stored with the barrier, or the object is newborn.
+    /// `obj` is an object of this heap that has not been freed. What it refers to has been stored with the
+    /// barrier, or the object is newborn.
     #[inline]
     pub unsafe fn freeze(&mut self, obj: Obj, number: u32) {
         debug_assert!(number < crate::WATCHED);

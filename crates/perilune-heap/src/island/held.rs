@@ -1,18 +1,21 @@
 //! The islands that one heap holds.
 //!
-//! A heap has one count of each island that its objects may refer to. It takes it when a reference arrives ([`Heap::adopt_island`]), for that island and
-//! all those that it refers to, directly or not: whoever can reach an object can reach what that object refers to. A major
-//! collection marks an island instead of the object when it meets a pointer into the range, and with it the islands it refers to. At the
-//! end the counts of the unmarked ones are given up. Minor collections take no notice of islands.
+//! A heap has one count of each island that its objects may refer to. It takes it when a reference arrives
+//! ([`Heap::adopt_island`]), for that island and all those that it refers to, directly or not: whoever can
+//! reach an object can reach what that object refers to. A major collection marks an island instead of the
+//! object when it meets a pointer into the range, and with it the islands it refers to. At the end the counts
+//! of the unmarked ones are given up. Minor collections take no notice of islands.
 //!
-//! An island that arrives while a major is under way counts as marked, with those that it refers to, which may have been held before. So a count is always taken before another one is given up.
+//! An island that arrives while a major is under way counts as marked, with those that it refers to, which
+//! may have been held before. So a count is always taken before another one is given up.
 //!
 //! # Accounts
-//! The bytes of an island count as external memory of the heap that *made* it, as long as that heap holds it: they are in
-//! its byte count, under its limit, and bring its next major nearer. For other heaps an island is nothing that they could have
-//! avoided, and counting a large one in each of fifty heaps would let each of them collect half that much garbage before it thinks a major worthwhile. There islands only
-//! bring a major nearer: one is due when those that have arrived since the last one are as big as half of those held then, and at
-//! least [`LEAST_ARRIVALS`].
+//! The bytes of an island count as external memory of the heap that *made* it, as long as that heap holds it:
+//! they are in its byte count, under its limit, and bring its next major nearer. For other heaps an island is
+//! nothing that they could have avoided, and counting a large one in each of fifty heaps would let each of
+//! them collect half that much garbage before it thinks a major worthwhile. There islands only bring a major
+//! nearer: one is due when those that have arrived since the last one are as big as half of those held then,
+//! and at least [`LEAST_ARRIVALS`].
 
 use super::{IslandRef, body, lower, memory, raise};
 use crate::heap::Heap;
@@ -101,8 +104,8 @@ impl Held {
 }
 
 impl Heap {
-    /// Holds the island of `island` and all that it refers to from now on; `arrived` hears of those that were not held before. `made`: this
-    /// heap's program has just made it.
+    /// Holds the island of `island` and all that it refers to from now on; `arrived` hears of those that were
+    /// not held before. `made`: this heap's program has just made it.
     pub fn adopt_island(&mut self, island: IslandRef, made: bool, mut arrived: impl FnMut(&IslandRef)) {
         let number = island.into_number();
         if self.islands.held.has(number) {
@@ -149,8 +152,8 @@ impl Heap {
         self.islands.held.has(memory::owner(at))
     }
 
-    /// A counted reference to the island that `at` lies in, an address within an object that this heap's program can reach; `None` if it is in no
-    /// island.
+    /// A counted reference to the island that `at` lies in, an address within an object that this heap's
+    /// program can reach; `None` if it is in no island.
     pub fn island_at(&self, at: usize) -> Option<IslandRef> {
         if !memory::is_island(at) {
             return None;
@@ -233,7 +236,8 @@ impl Marker<'_> {
         }
     }
 
-    /// Whether the island of the object at `at` has been met in this cycle; minor collections take all for met.
+    /// Whether the island of the object at `at` has been met in this cycle; minor collections take all for
+    /// met.
     #[cold]
     pub(crate) fn is_island_marked(&self, at: usize) -> bool {
         self.cycle() == Cycle::Minor || self.heap.islands.marked.has(memory::owner(at))

@@ -1,14 +1,17 @@
 //! The memory of islands: an address range of its own, its pages, and which island a page belongs to.
 //!
-//! The range is 1 TiB from [`BASE`] on, so that "is this address in an island?" is a shift and a comparison. It is not reserved: what is needed is
-//! mapped in *chunks* of 2 MiB, at their fixed places, where nothing else is mapped (otherwise the place is given up).
+//! The range is 1 TiB from [`BASE`] on, so that "is this address in an island?" is a shift and a comparison.
+//! It is not reserved: what is needed is mapped in *chunks* of 2 MiB, at their fixed places, where nothing
+//! else is mapped (otherwise the place is given up).
 //!
-//! A chunk is either used whole (segments of big islands, backed by huge pages) or divided into blocks of `4 KiB << order` by a buddy system, so
-//! that an island of a few objects takes one page. Blocks are reused last in, first out. A chunk all of whose blocks are free is free as a
-//! whole; a few of those stay mapped, the others go back to the system.
+//! A chunk is either used whole (segments of big islands, backed by huge pages) or divided into blocks of
+//! `4 KiB << order` by a buddy system, so that an island of a few objects takes one page. Blocks are reused
+//! last in, first out. A chunk all of whose blocks are free is free as a whole; a few of those stay mapped,
+//! the others go back to the system.
 //!
-//! A page knows its island's number ([`owner`]). That table is read without a lock (`owners.rs`) by collectors with words that may be addresses: whoever reads it
-//! then asks whether it holds that island, and only such an answer means something.
+//! A page knows its island's number ([`owner`]). That table is read without a lock (`owners.rs`) by
+//! collectors with words that may be addresses: whoever reads it then asks whether it holds that island, and
+//! only such an answer means something.
 
 use super::owners::Owners;
 use super::sync::{CHUNKS, PAGES};
@@ -89,7 +92,8 @@ impl Memory {
         }
     }
 
-    /// Memory for island `number`: at least `bytes` bytes, a power of two of pages or whole chunks. Returns address and size.
+    /// Memory for island `number`: at least `bytes` bytes, a power of two of pages or whole chunks. Returns
+    /// address and size.
     pub fn take(&mut self, bytes: usize, number: u32) -> Result<(usize, usize), OutOfMemory> {
         let pages = bytes.div_ceil(PAGE).checked_next_power_of_two().ok_or(OutOfMemory)?;
         let (at, size) = if pages < PAGES {
@@ -175,7 +179,8 @@ impl Memory {
             pages::choose_pages(at, CHUNK, huge);
             return Ok(at);
         }
-        // One chunk after the other comes from the lowest place that has room; what other mappings occupy is given up.
+        // One chunk after the other comes from the lowest place that has room; what other mappings occupy is
+        // given up.
         for _ in 0..64 {
             let run = self.unmapped.iter().find(|(_, n)| **n >= count).map(|(&start, &n)| (start, n));
             let Some((start, n)) = run else { break };
@@ -231,7 +236,8 @@ impl Memory {
 mod tests {
     use super::*;
 
-    /// Takes and gives back blocks at random; nothing overlaps, and in the end nothing but the warm chunks is mapped.
+    /// Takes and gives back blocks at random; nothing overlaps, and in the end nothing but the warm chunks is
+    /// mapped.
     #[test]
     fn blocks_do_not_overlap_and_all_come_back() {
         let mut m = Memory::new();

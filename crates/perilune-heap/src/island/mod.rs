@@ -1,23 +1,25 @@
 //! Islands: immutable objects outside all heaps, readable by every domain, counted and freed as a whole.
 //!
-//! This file knows what an island consists of: a *number* (reused), a count, memory segments, the older islands that its objects refer to, and
-//! *contents*: whatever else it keeps alive, for the client. `slot.rs` has the counts, `memory.rs` the pages, `owners.rs` whose they are, `held.rs` a heap's view. What the
+//! This file knows what an island consists of: a *number* (reused), a count, memory segments, the older
+//! islands that its objects refer to, and *contents*: whatever else it keeps alive, for the client. `slot.rs`
+//! has the counts, `memory.rs` the pages, `owners.rs` whose they are, `held.rs` a heap's view. What the
 //! objects are is the client's business: it fills a [`Builder`] and seals it.
 //!
 //! # Counts
-//! An island is alive while its count is above zero. A count belongs to each heap that holds the island, to each younger island that refers to
-//! it, and to each [`IslandRef`]. A count rises only by somebody who has one, so zero is final. References go to older islands only; hence counts
-//! suffice, but for cycles through the client's mutable objects.
+//! An island is alive while its count is above zero. A count belongs to each heap that holds the island, to
+//! each younger island that refers to it, and to each [`IslandRef`]. A count rises only by somebody who has
+//! one, so zero is final. References go to older islands only; hence counts suffice, but for cycles through
+//! the client's mutable objects.
 //!
-//! Freeing an island takes counts from others and drops contents, which may drop further `IslandRef`s. All of it goes through
-//! a list of the freeing thread, so a chain of a million islands needs no native stack.
+//! Freeing an island takes counts from others and drops contents, which may drop further `IslandRef`s. All of
+//! it goes through a list of the freeing thread, so a chain of a million islands needs no native stack.
 //!
 //! # Headers
-//! An object in an island has the epoch [`FROZEN`]` | number`. No heap's epoch ever gets there, so every store's comparison of epochs
-//! fails and its slow path can refuse.
+//! An object in an island has the epoch [`FROZEN`]` | number`. No heap's epoch ever gets there, so every
+//! store's comparison of epochs fails and its slow path can refuse.
 //!
-//! The bit below, [`WATCHED`], stands beside an epoch instead of replacing it: whatever stamps an object keeps it ([`Header::stamp`], `Header::set_stamp`), and only
-//! [`crate::Heap::unwatch`] takes it away.
+//! The bit below, [`WATCHED`], stands beside an epoch instead of replacing it: whatever stamps an object
+//! keeps it ([`Header::stamp`], `Header::set_stamp`), and only [`crate::Heap::unwatch`] takes it away.
 
 pub(crate) mod held;
 pub(crate) mod memory;
@@ -40,8 +42,8 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 /// The bit of epochs that says that an object is frozen.
 pub const FROZEN: u32 = 1 << 31;
 
-/// The bit of epochs that says that an object is watched: the client wants to know of the next store. Epochs stay below it, so one comparison tells what is
-/// neither watched nor frozen.
+/// The bit of epochs that says that an object is watched: the client wants to know of the next store. Epochs
+/// stay below it, so one comparison tells what is neither watched nor frozen.
 pub const WATCHED: u32 = 1 << 30;
 
 /// What an island keeps besides its objects.
@@ -143,20 +145,22 @@ pub fn island_bytes() -> usize {
 
 static PROTECT: AtomicBool = AtomicBool::new(false);
 
-/// From now on the pages of complete islands are read-only, so that a store that nothing has refused ends the process: for tests. To be called before there
-/// are islands.
+/// From now on the pages of complete islands are read-only, so that a store that nothing has refused ends the
+/// process: for tests. To be called before there are islands.
 #[doc(hidden)]
 pub fn protect_islands() {
     PROTECT.store(true, Relaxed);
 }
 
-/// Counted references to all islands of the process: for whoever looks for cycles that counts do not find, and for figures.
+/// Counted references to all islands of the process: for whoever looks for cycles that counts do not find,
+/// and for figures.
 pub fn all_islands() -> Vec<IslandRef> {
     let end = state().next;
     (1..end).filter_map(IslandRef::if_alive).collect()
 }
 
-/// Number of the island that `at` lies in, an address in the range of islands; 0 if none does. Only of use to those who hold that island.
+/// Number of the island that `at` lies in, an address in the range of islands; 0 if none does. Only of use to
+/// those who hold that island.
 pub fn island_number(at: usize) -> u32 {
     memory::owner(at)
 }
@@ -346,7 +350,8 @@ impl Builder {
         self.bytes
     }
 
-    /// Room for an object of `bytes` bytes, its header of 8 among them, which is written: frozen, of this kind, without flags. The caller writes the rest.
+    /// Room for an object of `bytes` bytes, its header of 8 among them, which is written: frozen, of this
+    /// kind, without flags. The caller writes the rest.
     ///
     /// # Errors
     /// The system refuses memory, or the program has reached its limit.
@@ -411,7 +416,8 @@ impl Builder {
         }
     }
 
-    /// The island is complete: all its objects are written and refer to nothing outside but what [`Builder::refer`] was told and `contents` keeps.
+    /// The island is complete: all its objects are written and refer to nothing outside but what
+    /// [`Builder::refer`] was told and `contents` keeps.
     pub fn seal(mut self, contents: Option<Contents>) -> IslandRef {
         // The end of the last segment goes back.
         if let Some(last) = self.segments.last_mut()

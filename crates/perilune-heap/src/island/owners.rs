@@ -1,9 +1,12 @@
-//! Which island a page belongs to: a table that collectors read without a lock, with words that may be anything.
+//! Which island a page belongs to: a table that collectors read without a lock, with words that may be
+//! anything.
 //!
 //! # What an answer means
-//! Pages are given to islands and taken back under the mutex of the state, numbers too. So whoever *holds* an island reads its number for each of its pages, and for no other
-//! page: a number that had other pages before was free in between, and it came to its holder through the mutex and the publishing of the island. An answer
-//! that names an island that the reader does not hold means nothing; it may be of yesterday. `tests/loom` looks at every interleaving.
+//! Pages are given to islands and taken back under the mutex of the state, numbers too. So whoever *holds* an
+//! island reads its number for each of its pages, and for no other page: a number that had other pages before
+//! was free in between, and it came to its holder through the mutex and the publishing of the island. An
+//! answer that names an island that the reader does not hold means nothing; it may be of yesterday.
+//! `tests/loom` looks at every interleaving.
 
 use super::sync::{AtomicPtr, AtomicU32, CHUNKS, Ordering::*, PAGES, constant, null_pointers, zeros};
 
@@ -11,11 +14,13 @@ use super::sync::{AtomicPtr, AtomicU32, CHUNKS, Ordering::*, PAGES, constant, nu
 struct Pages {
     /// Number of the island that each belongs to; 0: none.
     owners: [AtomicU32; PAGES],
-    /// While the chunk is divided: for a page where a free block begins, `order << 28 | (position in its list + 1)`, else 0. Only touched under the mutex.
+    /// While the chunk is divided: for a page where a free block begins,
+    /// `order << 28 | (position in its list + 1)`, else 0. Only touched under the mutex.
     states: [AtomicU32; PAGES],
 }
 
-/// The table: by chunk. Tables of chunks are made when a chunk is first used and kept for ever (4 KiB for 2 MiB).
+/// The table: by chunk. Tables of chunks are made when a chunk is first used and kept for ever (4 KiB for 2
+/// MiB).
 pub struct Owners {
     chunks: [AtomicPtr<Pages>; CHUNKS],
 }

@@ -1,12 +1,14 @@
 //! The count of an island, and what it guards.
 //!
-//! A slot is empty, or it is *published* with a body and a count of one. Holders of a count read the body and take further counts. Whoever gives up the last one has
-//! the slot for itself: it takes the body out, and the slot may be published again. One who holds nothing may ask for a count of whatever is published
+//! A slot is empty, or it is *published* with a body and a count of one. Holders of a count read the body and
+//! take further counts. Whoever gives up the last one has the slot for itself: it takes the body out, and the
+//! slot may be published again. One who holds nothing may ask for a count of whatever is published
 //! ([`Slot::raise_if_alive`]).
 //!
 //! # Order
-//! Publishing releases the body; a count taken from another holder has acquired it with whatever brought the news, and [`Slot::raise_if_alive`] acquires it by itself. Each
-//! lowering releases what its holder has read, and the last one acquires all of them. `tests/loom` looks at every interleaving.
+//! Publishing releases the body; a count taken from another holder has acquired it with whatever brought the
+//! news, and [`Slot::raise_if_alive`] acquires it by itself. Each lowering releases what its holder has read,
+//! and the last one acquires all of them. `tests/loom` looks at every interleaving.
 
 use super::sync::{AtomicUsize, Cell, Ordering::*, fence};
 
@@ -16,7 +18,8 @@ pub struct Slot<B> {
     body: Cell<B>,
 }
 
-// SAFETY: the body is written before it is published and taken after the last count is gone; in between it is read only.
+// SAFETY: the body is written before it is published and taken after the last count is gone; in between it is
+// read only.
 unsafe impl<B: Send + Sync> Sync for Slot<B> {}
 
 impl<B> Slot<B> {
@@ -83,7 +86,8 @@ impl<B> Slot<B> {
     /// # Safety
     /// [`Slot::lower`] has given the slot to the caller.
     pub unsafe fn take(&self, empty: B) -> B {
-        // SAFETY: zero is final until the slot is published again, which the caller decides: nobody else looks.
+        // SAFETY: zero is final until the slot is published again, which the caller decides: nobody else
+        // looks.
         unsafe { std::mem::replace(&mut *self.body.to_write(), empty) }
     }
 

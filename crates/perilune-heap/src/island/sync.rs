@@ -1,4 +1,5 @@
-//! What the counts of islands and the owners of pages are made of. The model check puts loom's in their place, and a range of four pages (`tests/loom`).
+//! What the counts of islands and the owners of pages are made of. The model check puts loom's in their
+//! place, and a range of four pages (`tests/loom`).
 
 pub use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 

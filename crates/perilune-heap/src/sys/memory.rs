@@ -1,8 +1,9 @@
 //! Memory from the operating system, 2 MiB-aligned, and its way back.
 //!
-//! Huge pages must be asked for before the first touch of a chunk, its metadata included: a later request is silently
-//! without effect. Returned memory costs a fault per page when it is used again (about 85 us for a huge page, 670 us for
-//! 512 small ones), so the callers of [`release`] and [`discard`] wait before they give anything back.
+//! Huge pages must be asked for before the first touch of a chunk, its metadata included: a later request is
+//! silently without effect. Returned memory costs a fault per page when it is used again (about 85 us for a
+//! huge page, 670 us for 512 small ones), so the callers of [`release`] and [`discard`] wait before they give
+//! anything back.
 
 use crate::layout::CHUNK;
 use crate::space;
@@ -11,7 +12,8 @@ use rustix::mm::{
     mremap_fixed, munmap,
 };
 
-/// Maps `bytes` (a multiple of 4096), aligned to [`CHUNK`] and filled with zeros. `None` if the system refuses.
+/// Maps `bytes` (a multiple of 4096), aligned to [`CHUNK`] and filled with zeros. `None` if the system
+/// refuses.
 pub fn map(bytes: usize, huge_pages: bool) -> Option<usize> {
     let mut base = reserve(bytes)?;
     if !base.is_multiple_of(CHUNK) {
@@ -63,12 +65,14 @@ fn reserve_aligned(bytes: usize) -> Option<usize> {
     Some(base)
 }
 
-/// Makes a mapping of `old` bytes at `base` one of `new` bytes, more than before, and returns where it is now: its pages move along
-/// with their contents. What comes to it has huge pages or not, as [`map`] would give it. `None` if the system refuses; then nothing has changed.
+/// Makes a mapping of `old` bytes at `base` one of `new` bytes, more than before, and returns where it is
+/// now: its pages move along with their contents. What comes to it has huge pages or not, as [`map`] would
+/// give it. `None` if the system refuses; then nothing has changed.
 pub fn remap(base: usize, old: usize, new: usize, huge_pages: bool) -> Option<usize> {
     let base = remapped(base, old, new)?;
     if huge_pages {
-        // For all of it, though what is there keeps its pages: the system moves a mapping only if it is of one kind.
+        // For all of it, though what is there keeps its pages: the system moves a mapping only if it is of
+        // one kind.
         advise(base, new, Advice::LinuxHugepage);
     }
     Some(base)
@@ -80,15 +84,17 @@ fn remapped(base: usize, old: usize, new: usize) -> Option<usize> {
         return Some(base);
     }
     let target = reserve_aligned(new)?;
-    // SAFETY: as above; the target has just been mapped and is used for nothing else. The caller forgets the old address.
+    // SAFETY: as above; the target has just been mapped and is used for nothing else. The caller forgets the
+    // old address.
     let moved = unsafe { mremap_fixed(base as *mut _, old, new, MremapFlags::MAYMOVE, target as *mut _) };
     // If it fails, the target is left alone: the system may have given part of it to another thread already.
     moved.ok().map(|_| target)
 }
 
 fn advise(at: usize, bytes: usize, advice: Advice) {
-    // SAFETY: the range belongs to a mapping of ours, and none of the advice used here changes memory that holds an object:
-    // callers of `release` and `discard` pass free memory. A kernel without the advice refuses, which is harmless.
+    // SAFETY: the range belongs to a mapping of ours, and none of the advice used here changes memory that
+    // holds an object: callers of `release` and `discard` pass free memory. A kernel without the advice
+    // refuses, which is harmless.
     let _ = unsafe { madvise(at as *mut _, bytes, advice) };
 }
 
@@ -102,7 +108,8 @@ pub fn discard(at: usize, bytes: usize) {
     advise(at, bytes, Advice::LinuxDontNeed);
 }
 
-/// Unmaps a range that no object, list or table refers to any more. False: the system refuses, and it stays mapped.
+/// Unmaps a range that no object, list or table refers to any more. False: the system refuses, and it stays
+/// mapped.
 pub fn unmap(at: usize, bytes: usize) -> bool {
     // SAFETY: the caller has dropped every reference into the range, which was mapped by `map` or `map_at`.
     unsafe { munmap(at as *mut _, bytes) }.is_ok()

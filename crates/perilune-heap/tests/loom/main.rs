@@ -1,6 +1,8 @@
-//! Model checks of the counts of islands, of what heaps hold, and of the owners of pages: every interleaving of a few threads, within a bound on preemptions, under C11's memory model.
+//! Model checks of the counts of islands, of what heaps hold, and of the owners of pages: every interleaving
+//! of a few threads, within a bound on preemptions, under C11's memory model.
 //!
-//! The files are compiled here a second time, with `sync.rs` of this folder in place of the crate's: loom's types work only inside a model.
+//! The files are compiled here a second time, with `sync.rs` of this folder in place of the crate's: loom's
+//! types work only inside a model.
 
 #![allow(dead_code, missing_docs)]
 
@@ -84,7 +86,8 @@ fn the_last_count_takes_the_body_after_all_readers() {
     });
 }
 
-/// A slot is emptied and published again while somebody looks for what is alive: it finds the one or the other, whole, and each is taken once.
+/// A slot is emptied and published again while somebody looks for what is alive: it finds the one or the
+/// other, whole, and each is taken once.
 #[test]
 fn a_number_that_is_used_again_is_one_island_or_the_other() {
     explore(|| {
@@ -116,7 +119,8 @@ fn a_number_that_is_used_again_is_one_island_or_the_other() {
     });
 }
 
-/// Islands of a page each, as `mod.rs` and `memory.rs` keep them: numbers and pages are given out under one mutex.
+/// Islands of a page each, as `mod.rs` and `memory.rs` keep them: numbers and pages are given out under one
+/// mutex.
 struct Islands {
     slots: Vec<Slot<Island>>,
     owners: Owners,
@@ -217,7 +221,8 @@ impl Islands {
     }
 }
 
-/// An island is freed while another is made, with its number and its page perhaps: whoever holds either knows its pages.
+/// An island is freed while another is made, with its number and its page perhaps: whoever holds either knows
+/// its pages.
 #[test]
 fn who_holds_an_island_knows_its_pages() {
     explore(|| {
@@ -258,7 +263,8 @@ fn who_holds_an_island_knows_its_pages() {
     });
 }
 
-/// An island arrives in one heap while another gives it up, with what it refers to: all are held as long as somebody can reach them, then freed once.
+/// An island arrives in one heap while another gives it up, with what it refers to: all are held as long as
+/// somebody can reach them, then freed once.
 #[test]
 fn what_an_island_refers_to_is_alive_while_it_arrives() {
     explore(|| {

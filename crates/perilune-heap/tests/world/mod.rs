@@ -1,5 +1,5 @@
-//! A little world of objects, kept twice: as a plain graph, where reachability is computed naively, and in a machine under
-//! test (the executable model, or the heap). After every collection the two are compared.
+//! A little world of objects, kept twice: as a plain graph, where reachability is computed naively, and in a
+//! machine under test (the executable model, or the heap). After every collection the two are compared.
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,7 +86,8 @@ pub fn ops(count: usize) -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..count)
 }
 
-/// An old weak object, itself referred to by a weak reference only, loses what it refers to; then it is reached again.
+/// An old weak object, itself referred to by a weak reference only, loses what it refers to; then it is
+/// reached again.
 pub fn a_weak_object_behind_a_weak_reference() -> Vec<Op> {
     let weak = |slots, root| Op::Alloc { kind: 0, slots, bytes: 16, root };
     vec![
@@ -262,7 +263,8 @@ impl<M: Machine> World<M> {
         }
     }
 
-    /// Whatever is left of the objects from `first` on is referred to by a root, or by an older object, which may be dead itself.
+    /// Whatever is left of the objects from `first` on is referred to by a root, or by an older object, which
+    /// may be dead itself.
     fn nothing_useless_since(&mut self, first: Id) {
         let older: BTreeSet<Id> = self.nodes.keys().copied().filter(|id| *id < first).collect();
         let held = self.reachable(&older.union(&self.resurrected).copied().collect());

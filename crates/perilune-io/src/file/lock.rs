@@ -1,7 +1,8 @@
 //! Locks of files: `f:lock`, `f:unlock`.
 //!
-//! `flock` would keep a helper for as long as somebody else has the lock, and 48 of them would keep all files from everybody. So it is only asked whether the lock is free, again and again with
-//! pauses that grow from 1 ms to [`LONGEST_PAUSE`].
+//! `flock` would keep a helper for as long as somebody else has the lock, and 48 of them would keep all files
+//! from everybody. So it is only asked whether the lock is free, again and again with pauses that grow from 1
+//! ms to [`LONGEST_PAUSE`].
 
 use super::{done, this};
 use crate::failure::Failure;
@@ -25,7 +26,8 @@ struct Queued {
     pause: Duration,
 }
 
-/// `f:lock([{shared=, timeout=}])`: waits until this open file has the lock (`flock`). A timeout of 0 only looks.
+/// `f:lock([{shared=, timeout=}])`: waits until this open file has the lock (`flock`). A timeout of 0 only
+/// looks.
 pub(super) static LOCK: Native = Native::leaf("lock", |vm| {
     let file = this(vm, 2, Limit::Own)?;
     let (mut shared, mut deadline) = (false, None);

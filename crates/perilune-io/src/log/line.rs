@@ -5,7 +5,8 @@
 //! {"time":"2026-11-23T06:25:39.123Z","level":"warn","logger":"http","message":"slow request","path":"/a","seconds":2.5,"query":"a b"}
 //! ```
 //!
-//! Fields are in the order of their names. In text a string stands in quotes if it has to. Tables are written as JSON in both, four deep.
+//! Fields are in the order of their names. In text a string stands in quotes if it has to. Tables are written
+//! as JSON in both, four deep.
 
 use perilune_syntax::numeral::format_integer;
 use perilune_vm::{Form, Gc, Table, Tag, Value, Vm};

@@ -1,21 +1,28 @@
 //! Logs: `require "perilune.log"`.
 //!
-//! A *record* has a time, a level, the name of its logger, a message and *fields*: names with values. Messages are fixed texts and what differs is in fields, so that tools can
-//! count and search. One *sink* for the whole process takes the records of all domains, as lines of text or of JSON (`line.rs`).
+//! A *record* has a time, a level, the name of its logger, a message and *fields*: names with values.
+//! Messages are fixed texts and what differs is in fields, so that tools can count and search. One *sink* for
+//! the whole process takes the records of all domains, as lines of text or of JSON (`line.rs`).
 //!
 //! # How
-//! A call looks at the level first: an atomic load, and nothing else if the level is off. Then the line is made in a buffer of the thread, and written in one piece by one system call, under the sink's lock: lines
-//! of domains do not mix, and what has been logged is out of the process when the call returns. Standard error and files do not say "would block", so a call may hold its domain for as long as
-//! the system takes; there is no queue that could be lost with a crash, which is when a log is wanted. What cannot be written is counted, and told by the next record that can.
+//! A call looks at the level first: an atomic load, and nothing else if the level is off. Then the line is
+//! made in a buffer of the thread, and written in one piece by one system call, under the sink's lock: lines
+//! of domains do not mix, and what has been logged is out of the process when the call returns. Standard
+//! error and files do not say "would block", so a call may hold its domain for as long as the system takes;
+//! there is no queue that could be lost with a crash, which is when a log is wanted. What cannot be written
+//! is counted, and told by the next record that can.
 //!
-//! While a session of events records the program, each record that passes its level goes there as well, with its line.
+//! While a session of events records the program, each record that passes its level goes there as well, with
+//! its line.
 //!
 //! # Rates
-//! With `limit = n` each message of each logger passes `n` times a second. What is more is counted, and told in the field `suppressed` of the next one that passes. So one message that repeats
-//! a thousand times a second hides no other. At most [`KEYS`] messages are told apart; then counting begins anew.
+//! With `limit = n` each message of each logger passes `n` times a second. What is more is counted, and told
+//! in the field `suppressed` of the next one that passes. So one message that repeats a thousand times a
+//! second hides no other. At most [`KEYS`] messages are told apart; then counting begins anew.
 //!
 //! # What always holds
-//! * Logging never fails and never calls Lua: a value that cannot be written is replaced by its type. Only misuse raises errors.
+//! * Logging never fails and never calls Lua: a value that cannot be written is replaced by its type. Only
+//!   misuse raises errors.
 //! * A line is one line, whatever is in its strings: line ends and other control characters are escaped.
 
 mod line;
@@ -272,7 +279,8 @@ static LOGGER_LEVEL: Native = Native::leaf("level", |vm| {
     }
 });
 
-/// `log.set{level=, format=, file=, limit=}`: for the whole program. True, or `nil, message, code` if the file cannot be opened.
+/// `log.set{level=, format=, file=, limit=}`: for the whole program. True, or `nil, message, code` if the
+/// file cannot be opened.
 static SET: Native = Native::leaf("set", |vm| {
     surplus::none_behind(vm, 1, Limit::Own)?;
     let table = vm.check_table(1)?;

@@ -1,6 +1,7 @@
 //! `require "mime.core"`: LuaSocket's filters for mail, which its own Lua files build on.
 //!
-//! Each takes a piece of a stream with what was left over of the piece before, and returns what it has made of both, and what is left over now. Nil is the end of the stream.
+//! Each takes a piece of a stream with what was left over of the piece before, and returns what it has made
+//! of both, and what is left over now. Nil is the end of the stream.
 
 use perilune_vm::{LuaResult, Native, Value, Vm};
 
@@ -14,7 +15,8 @@ fn text(vm: &mut Vm, n: u32) -> LuaResult<Option<Vec<u8>>> {
     Ok(vm.opt_str(n)?.map(|s| s.bytes().to_vec()))
 }
 
-/// The frame of the filters with two texts: `step` takes bytes one by one and keeps some, `last` deals with those at the end.
+/// The frame of the filters with two texts: `step` takes bytes one by one and keeps some, `last` deals with
+/// those at the end.
 fn filter(
     vm: &mut Vm,
     mut step: impl FnMut(u8, &mut Vec<u8>, &mut Vec<u8>),
@@ -50,7 +52,7 @@ fn filter(
     Ok(2)
 }
 
-// -- Base64 ----------------------------------------------------------------------------------------------------------------------
+// -- Base64 -------------------------------------------------------------------------------------------------
 
 fn b64_group(group: &[u8], made: &mut Vec<u8>) {
     let byte = |n: usize| u32::from(group.get(n).copied().unwrap_or(0));
@@ -107,7 +109,7 @@ static UNB64: Native = Native::leaf("unb64", |vm| {
     filter(vm, step, |_, _| ())
 });
 
-// -- Quoted-printable ------------------------------------------------------------------------------------------------------------
+// -- Quoted-printable ---------------------------------------------------------------------------------------
 
 fn quote(byte: u8, made: &mut Vec<u8>) {
     made.extend([b'=', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
@@ -180,7 +182,7 @@ static UNQP: Native = Native::leaf("unqp", |vm| {
     filter(vm, step, |_, _| ())
 });
 
-// -- Lines -----------------------------------------------------------------------------------------------------------------------
+// -- Lines --------------------------------------------------------------------------------------------------
 
 /// The frame of the two that break lines: how many bytes are left in the line, a piece, the length of lines.
 fn wrap(vm: &mut Vm, end: &[u8], mut add: impl FnMut(u8, i64, &mut Vec<u8>) -> bool) -> LuaResult<u32> {
@@ -258,7 +260,8 @@ static EOL: Native = Native::leaf("eol", |vm| {
     Ok(2)
 });
 
-/// `dot(state, piece)`: a dot at the beginning of a line is doubled. 0: within a line; 1: behind CR; 2: at the beginning.
+/// `dot(state, piece)`: a dot at the beginning of a line is doubled. 0: within a line; 1: behind CR; 2: at
+/// the beginning.
 static DOT: Native = Native::leaf("dot", |vm| {
     let mut state = vm.check_int(1)?;
     let Some(piece) = text(vm, 2)? else {

@@ -1,22 +1,28 @@
-//! `require "socket.core"`, `"socket.unix"` and `"mime.core"`: what LuaSocket's own Lua files build on, so that programs written for it run.
+//! `require "socket.core"`, `"socket.unix"` and `"mime.core"`: what LuaSocket's own Lua files build on, so
+//! that programs written for it run.
 //!
-//! LuaSocket's objects change their class in the course of their lives (master, client, server), have timeouts of two kinds, and return what has come when they fail. All of that is here,
-//! on the poller of this room: a call that waits parks its fiber, and `select` knows no largest descriptor.
+//! LuaSocket's objects change their class in the course of their lives (master, client, server), have
+//! timeouts of two kinds, and return what has come when they fail. All of that is here, on the poller of this
+//! room: a call that waits parks its fiber, and `select` knows no largest descriptor.
 //!
 //! # Parts
 //! * This file: sockets, from their making to their end.
 //! * `transfer.rs`: receiving and sending; `select.rs`: the wait for many.
 //! * `names.rs`: addresses, options, errors in LuaSocket's words.
-//! * `ssl.lua`, `https.lua`: what programs use of LuaSec, `require "ssl"` and `"ssl.https"`, on the TLS of this room's connections.
-//! * `socket.lua`: the modules; what needs no loop of attempts is written there (connecting to one address after the other, `select`'s lists, `protect`).
+//! * `ssl.lua`, `https.lua`: what programs use of LuaSec, `require "ssl"` and `"ssl.https"`, on the TLS of
+//!   this room's connections.
+//! * `socket.lua`: the modules; what needs no loop of attempts is written there (connecting to one address
+//!   after the other, `select`'s lists, `protect`).
 //! * `mime.rs`: filters, which know nothing of sockets.
 //!
 //! # A socket
-//! A userdata ([`Sock`]) of one domain. Its descriptor ([`Handle`]) is counted by those who wait for it, so it stays open until they have been woken. What was received and not returned is in the userdata;
-//! a call that fails returns it as its third result, as LuaSocket does.
+//! A userdata ([`Sock`]) of one domain. Its descriptor ([`Handle`]) is counted by those who wait for it, so
+//! it stays open until they have been woken. What was received and not returned is in the userdata; a call
+//! that fails returns it as its third result, as LuaSocket does.
 //!
 //! # Timeouts
-//! `block` limits each wait: it begins again whenever bytes have gone or come. `total` limits the call. A limit of zero never waits.
+//! `block` limits each wait: it begins again whenever bytes have gone or come. `total` limits the call. A
+//! limit of zero never waits.
 
 mod mime;
 mod names;
@@ -261,7 +267,7 @@ fn is_open(vm: &mut Vm, handle: &Arc<Handle>) -> LuaResult<bool> {
     Ok(sock(vm)?.handle.as_ref().is_some_and(|h| Arc::ptr_eq(h, handle)))
 }
 
-// -- Beginning and accepting -----------------------------------------------------------------------------------------------------
+// -- Beginning and accepting --------------------------------------------------------------------------------
 
 /// `new(kind, family, class)`: a socket; with a family it has a descriptor at once.
 static NEW: Native = Native::leaf("new", |vm| {
@@ -397,7 +403,7 @@ fn set_class(sock: &mut Sock, class: &str) {
     sock.class = format!("{prefix}{{{class}}}");
 }
 
-// -- Everything else on sockets --------------------------------------------------------------------------------------------------
+// -- Everything else on sockets -----------------------------------------------------------------------------
 
 /// `class(s [, new])`
 static CLASS: Native = Native::leaf("class", |vm| {
@@ -414,7 +420,8 @@ static CLOSE: Native = Native::leaf("close", |vm| {
     let this = sock(vm)?;
     let is_client = this.class.ends_with("{client}");
     if let Some(handle) = this.handle.take() {
-        // Nobody else has it: its peer is told of the end at once, and the address of one that is no client is to be free for others when this returns.
+        // Nobody else has it: its peer is told of the end at once, and the address of one that is no client
+        // is to be free for others when this returns.
         if Arc::strong_count(&handle) == 1 {
             match is_client {
                 true => handle.registration.end(),
@@ -507,7 +514,8 @@ static SETFD: Native = Native::leaf("setfd", |vm| {
     Ok(0)
 });
 
-/// `wrap(s)`: a client's socket as a connection of `perilune.net`, for TLS; another socket of this module with its descriptor, for `select`; its timeouts. `s` has none any more.
+/// `wrap(s)`: a client's socket as a connection of `perilune.net`, for TLS; another socket of this module
+/// with its descriptor, for `select`; its timeouts. `s` has none any more.
 static WRAP: Native = Native::leaf("wrap", |vm| {
     of_class(vm, "{client}")?;
     let this = sock(vm)?;
@@ -552,7 +560,7 @@ static GETFAMILY: Native = Native::leaf("getfamily", |vm| {
     vm.ret_str(name)
 });
 
-// -- Functions -------------------------------------------------------------------------------------------------------------------
+// -- Functions ----------------------------------------------------------------------------------------------
 
 /// `socket.gettime()`
 static GETTIME: Native = Native::leaf("gettime", |vm| vm.ret(Value::float(now())));

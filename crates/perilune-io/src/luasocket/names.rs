@@ -101,7 +101,8 @@ impl Place {
     }
 }
 
-/// Calls `f` with the socket and the address that the arguments behind it name: a path, or an IP address and a port.
+/// Calls `f` with the socket and the address that the arguments behind it name: a path, or an IP address and
+/// a port.
 pub fn with_address(
     vm: &mut Vm,
     f: impl FnOnce(&mut Sock, &Place) -> Result<(), Errno>,
@@ -156,7 +157,7 @@ pub static GETPEERNAME: Native = Native::leaf("getpeername", |vm| {
     push_name(vm, name)
 });
 
-// -- Options ---------------------------------------------------------------------------------------------------------------------
+// -- Options ------------------------------------------------------------------------------------------------
 
 fn unsupported(vm: &mut Vm, name: &str) -> perilune_vm::Thrown {
     vm.arg_error(2, &format!("unsupported option '{name}'"))

@@ -46,7 +46,8 @@ fn handles(vm: &mut Vm, n: u32, side: Side, found: &mut Vec<(Arc<Handle>, Side)>
     Ok(())
 }
 
-/// `wait_for(reads, writes, seconds)`: lists of descriptors become two lists of those that are ready, with gaps: entry n is the descriptor, or false.
+/// `wait_for(reads, writes, seconds)`: lists of descriptors become two lists of those that are ready, with
+/// gaps: entry n is the descriptor, or false.
 pub(super) static WAIT_FOR: Native = Native::leaf("wait_for", |vm| {
     let mut progress = match outside::woken(vm)? {
         Turn::First => {

@@ -1,4 +1,5 @@
-//! Receiving and sending: bytes by pattern, bytes in pieces, datagrams. What has come is not lost when a call fails: it is the call's third result.
+//! Receiving and sending: bytes by pattern, bytes in pieces, datagrams. What has come is not lost when a call
+//! fails: it is the call's third result.
 
 use super::names::{self, Family, words};
 use super::{Sock, begin, fail, is_open, of_class, renew, sock};
@@ -17,7 +18,7 @@ const ROOM: usize = 64 << 10;
 /// The longest datagram.
 const LONGEST: usize = 65536;
 
-// -- Receiving -------------------------------------------------------------------------------------------------------------------
+// -- Receiving ----------------------------------------------------------------------------------------------
 
 enum Pattern {
     Line,
@@ -117,7 +118,7 @@ pub(super) static RECEIVE: Native = Native::leaf("receive", |vm| {
     Ok(3)
 });
 
-// -- Sending ---------------------------------------------------------------------------------------------------------------------
+// -- Sending ------------------------------------------------------------------------------------------------
 
 /// `c:send(data [, from [, to]])`: the index of the last byte that has gone.
 pub(super) static SEND: Native = Native::leaf("send", |vm| {
@@ -178,7 +179,7 @@ fn send(vm: &mut Vm, from: i64, to: i64) -> LuaResult<(Option<String>, i64)> {
     }
 }
 
-// -- Datagrams -------------------------------------------------------------------------------------------------------------------
+// -- Datagrams ----------------------------------------------------------------------------------------------
 
 /// `receive_datagram(u, size)`: the datagram, and who has sent it.
 pub(super) static RECEIVE_DATAGRAM: Native = Native::leaf("receive_datagram", |vm| {

@@ -1,28 +1,42 @@
-//! The poller: the one thread of the process that waits for descriptors, unless a worker does it for it (`lease.rs`), which is so while there is much to be told (`traffic.rs`).
+//! The poller: the one thread of the process that waits for descriptors, unless a worker does it for it
+//! (`lease.rs`), which is so while there is much to be told (`traffic.rs`).
 //!
-//! Each descriptor is registered once, for edges in both directions and the peer's hanging up, and is forgotten when its owner says so ([`Registration::end`]) or drops the [`Registration`].
-//! What the kernel tells has a key that means one descriptor (`slab.rs`).
+//! Each descriptor is registered once, for edges in both directions and the peer's hanging up, and is
+//! forgotten when its owner says so ([`Registration::end`]) or drops the [`Registration`]. What the kernel
+//! tells has a key that means one descriptor (`slab.rs`).
 //!
-//! The thread begins with the first registration; a program that opens no socket has neither the thread nor its descriptors. It sleeps in the kernel without a timeout, so an idle
-//! program makes no wakeups. It does no more than raise flags, wake, and write out what a connection could not write (`stream.rs`).
+//! The thread begins with the first registration; a program that opens no socket has neither the thread nor
+//! its descriptors. It sleeps in the kernel without a timeout, so an idle program makes no wakeups. It does
+//! no more than raise flags, wake, and write out what a connection could not write (`stream.rs`).
 //!
 //! # Two ways to be told
-//! The kernel is asked through [`Watches`]: by a set of `epoll` (`set.rs`), or by a ring of `io_uring` (`ring.rs`) if the program is run so (`backend.rs`). What is told is the same. What differs:
+//! The kernel is asked through [`Watches`]: by a set of `epoll` (`set.rs`), or by a ring of `io_uring`
+//! (`ring.rs`) if the program is run so (`backend.rs`). What is told is the same. What differs:
 //!
-//! * A set is everybody's: who registers adds to it. A ring is the thread's, so who registers leaves word at the [`Door`] and rings if the thread sleeps. What it cannot watch is found out before.
-//! * A ring keeps what is closed open until the thread has taken its request back. So an owner ends a registration *before* it closes the descriptor, by [`Registration::end`];
-//!   or by [`Registration::end_now`] where the next thing that a program does may depend on it: a listener's port is to be free when `close` has returned.
-//! * A set forgets what is closed, but not always in time. Who waits in it has, for a moment, a reference of its own to each file that it looks at (seen with Linux 6.18). If the descriptor is closed in that moment, that reference is the last one, and the kernel puts off what closing does
-//!   until the waiting thread returns from its call: for as long as nothing else happens. The peer is not told of the end meanwhile. So a registration that is ended is taken out of the set, which waits until nobody looks at it; then the descriptor's reference is the last.
-//! * A ring can fail while it is in use: the system may forbid it then, and is not bound to tell everything. The thread then moves all that is registered into the set, which tells first what is
-//!   there, and uses that for ever after ([`Poller::move_out`]).
+//! * A set is everybody's: who registers adds to it. A ring is the thread's, so who registers leaves word at
+//!   the [`Door`] and rings if the thread sleeps. What it cannot watch is found out before.
+//! * A ring keeps what is closed open until the thread has taken its request back. So an owner ends a
+//!   registration *before* it closes the descriptor, by [`Registration::end`]; or by
+//!   [`Registration::end_now`] where the next thing that a program does may depend on it: a listener's port
+//!   is to be free when `close` has returned.
+//! * A set forgets what is closed, but not always in time. Who waits in it has, for a moment, a reference of
+//!   its own to each file that it looks at (seen with Linux 6.18). If the descriptor is closed in that
+//!   moment, that reference is the last one, and the kernel puts off what closing does until the waiting
+//!   thread returns from its call: for as long as nothing else happens. The peer is not told of the end
+//!   meanwhile. So a registration that is ended is taken out of the set, which waits until nobody looks at
+//!   it; then the descriptor's reference is the last.
+//! * A ring can fail while it is in use: the system may forbid it then, and is not bound to tell everything.
+//!   The thread then moves all that is registered into the set, which tells first what is there, and uses
+//!   that for ever after ([`Poller::move_out`]).
 //!
 //! # Locks
-//! The slab's is held for look-ups, never while anything is called but the kernel. Who waits for the thread to take a request back must hold no lock that what the thread calls may ask for
-//! (wakes, [`Backlog`]).
+//! The slab's is held for look-ups, never while anything is called but the kernel. Who waits for the thread
+//! to take a request back must hold no lock that what the thread calls may ask for (wakes, [`Backlog`]).
 //!
-//! Rejected: a set of descriptors per domain (an idle domain has no thread that could sit in it, and ten thousand domains cannot have two descriptors each); level-triggered
-//! events (each wait would be a system call to arm it); registration per wait (1.2 us each). `docs/decisions/0027-one-poller.md` and `0040-io-uring-beside-epoll.md` have the measurements.
+//! Rejected: a set of descriptors per domain (an idle domain has no thread that could sit in it, and ten
+//! thousand domains cannot have two descriptors each); level-triggered events (each wait would be a system
+//! call to arm it); registration per wait (1.2 us each). `docs/decisions/0027-one-poller.md` and
+//! `0040-io-uring-beside-epoll.md` have the measurements.
 
 mod backend;
 mod ring;
@@ -59,14 +73,16 @@ const BELL: u64 = u64::MAX;
 const BITS: EventFlags = EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP);
 /// The same, as long as it has room.
 const INPUT: EventFlags = EventFlags::IN.union(EventFlags::RDHUP);
-/// How long who ends a registration waits for the poller at most. It is there at once, unless the machine has better to do; and what is closed is closed all the same.
+/// How long who ends a registration waits for the poller at most. It is there at once, unless the machine has
+/// better to do; and what is closed is closed all the same.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often those are looked at that the kernel does not watch after a ring has failed.
 const LOOK: Duration = Duration::from_millis(20);
 
 static POLLER: OnceLock<Poller> = OnceLock::new();
 
-/// A way to be told of descriptors by the kernel. Each also wakes whoever waits when the bell is rung that it was made with.
+/// A way to be told of descriptors by the kernel. Each also wakes whoever waits when the bell is rung that it
+/// was made with.
 trait Watches {
     /// Tells of a descriptor from now on: first of what is there already, then of edges.
     ///
@@ -109,7 +125,8 @@ enum Watched {
 /// Who waits for descriptors, if somebody has said so.
 static WHO: OnceLock<Who> = OnceLock::new();
 
-/// Who is to wait for descriptors where there is no ring. To be called before the first socket, once; without it, [`Who::Either`].
+/// Who is to wait for descriptors where there is no ring. To be called before the first socket, once; without
+/// it, [`Who::Either`].
 pub fn wait_by(who: Who) {
     let _ = WHO.set(who);
 }
@@ -121,7 +138,8 @@ impl Wake for Arc<Waiter> {
     }
 }
 
-/// Whom the poller tells itself: an owner with something left to do when the next edge comes (`Slot::set_backlog`). Nothing here may wait.
+/// Whom the poller tells itself: an owner with something left to do when the next edge comes
+/// (`Slot::set_backlog`). Nothing here may wait.
 pub trait Backlog: Send + Sync {
     /// There is room: writes what can be written.
     fn write_backlog(&self) {}
@@ -183,7 +201,8 @@ impl Registration {
         self.poller.forget(self.key, None, true);
     }
 
-    /// The same, and the kernel has let go of the descriptor when this returns: closing it has its consequences at once. Under no lock that the poller's thread may ask for.
+    /// The same, and the kernel has let go of the descriptor when this returns: closing it has its
+    /// consequences at once. Under no lock that the poller's thread may ask for.
     pub fn end_now(&self) {
         let gone = Arc::new(Gone::default());
         if self.poller.forget(self.key, Some(Arc::clone(&gone)), true) && !self.poller.is_thread() {
@@ -193,7 +212,8 @@ impl Registration {
 }
 
 impl Registration {
-    /// There was no room: it has to be told when there is some, which `is_told` says is so already. For one that was registered for input.
+    /// There was no room: it has to be told when there is some, which `is_told` says is so already. For one
+    /// that was registered for input.
     ///
     /// # Errors
     /// The kernel does not watch it any more.
@@ -271,7 +291,8 @@ impl Gone {
     }
 }
 
-/// The bell of the lease: an event descriptor in the set. Reading it waits while it is silent, which is never for long (`lease.rs`).
+/// The bell of the lease: an event descriptor in the set. Reading it waits while it is silent, which is never
+/// for long (`lease.rs`).
 struct EventFd(OwnedFd);
 
 impl Bell for EventFd {
@@ -291,12 +312,15 @@ fn ring(bell: &OwnedFd) {
 /// Makes a descriptor known.
 ///
 /// # Errors
-/// It is one that nobody can wait for, a plain file; there are no descriptors or threads left; or the user may watch no more.
+/// It is one that nobody can wait for, a plain file; there are no descriptors or threads left; or the user
+/// may watch no more.
 pub fn register(fd: &impl AsFd) -> Result<Registration, Errno> {
     Poller::get()?.register(fd.as_fd(), BITS)
 }
 
-/// The same, of one that has room nearly always: that there is room again has to be told only from [`Registration::awaits_room`] on. Each byte that the other end of a Unix socket or a pipe takes would be told otherwise.
+/// The same, of one that has room nearly always: that there is room again has to be told only from
+/// [`Registration::awaits_room`] on. Each byte that the other end of a Unix socket or a pipe takes would be
+/// told otherwise.
 ///
 /// # Errors
 /// As of [`register`].
@@ -380,13 +404,15 @@ impl Poller {
         }
     }
 
-    /// A key means nothing any more, and its descriptor `is_open` certainly. True: there is a thread that will tell `gone`.
+    /// A key means nothing any more, and its descriptor `is_open` certainly. True: there is a thread that
+    /// will tell `gone`.
     fn forget(&self, key: u64, gone: Option<Arc<Gone>>, is_open: bool) -> bool {
         let mut state = self.state.lock();
         let Some(entry) = state.slab.remove(key) else { return false };
         let has_door = state.door.is_some();
         if !has_door && is_open {
-            // SAFETY: it is open: whoever closes it ends its entry first, as this one does; another one that does so too finds out under this lock.
+            // SAFETY: it is open: whoever closes it ends its entry first, as this one does; another one that
+            // does so too finds out under this lock.
             self.set.take_out(unsafe { BorrowedFd::borrow_raw(entry.fd) });
         }
         let rings = state.door.as_mut().is_some_and(|door| door.leave(Word::Remove(key, gone)));
@@ -445,7 +471,7 @@ impl Poller {
         });
     }
 
-    // -- With a ring -------------------------------------------------------------------------------------------------------------
+    // -- With a ring ----------------------------------------------------------------------------------------
 
     /// Waits for events of the ring, and deals with them, for as long as that works: why it does not.
     fn watch_ring(&self, ring: &mut Ring) -> Errno {
@@ -496,7 +522,8 @@ impl Poller {
             (Some(_), Watched::Never(error)) => return Err(error),
             (Some((source, fd)), watched) => {
                 if watched == Watched::NoMore {
-                    // If it is closed meanwhile, and its number is another one's, that is watched until word is found of the end of this: it is at the door already.
+                    // If it is closed meanwhile, and its number is another one's, that is watched until word
+                    // is found of the end of this: it is at the door already.
                     visit.word.push(Word::Add(key, fd));
                 }
                 source.happened(flags);
@@ -514,7 +541,8 @@ impl Poller {
         Ok(())
     }
 
-    /// Everything that is registered moves from the ring, which works no more, to the set. Those that the set does not take are looked at from time to time.
+    /// Everything that is registered moves from the ring, which works no more, to the set. Those that the set
+    /// does not take are looked at from time to time.
     #[cold]
     fn move_out(&self, error: Errno) -> Vec<Weak<Source>> {
         let mut deaf = Vec::new();

@@ -1,24 +1,35 @@
-//! `io_uring`: a request for each descriptor, to tell whenever something happens (`POLL_ADD` with `MULTI`), and a queue in which the kernel tells.
+//! `io_uring`: a request for each descriptor, to tell whenever something happens (`POLL_ADD` with `MULTI`),
+//! and a queue in which the kernel tells.
 //!
 //! # What a request tells
-//! What has changed, once: as the edges of `epoll`. The first look is at what is there already, so nothing is lost between a descriptor's making and its request. What is told names the direction
-//! that has changed; `epoll` tells of the other one too, if it is ready.
+//! What has changed, once: as the edges of `epoll`. The first look is at what is there already, so nothing is
+//! lost between a descriptor's making and its request. What is told names the direction that has changed;
+//! `epoll` tells of the other one too, if it is ready.
 //!
-//! A request may end by itself: when there was no room in the queue, or the kernel had reasons. The last thing that it tells lacks `MORE`, and whoever owns the ring makes another one. If there
-//! is no room for what is told, the kernel keeps it and puts it there later; where it cannot even do that, `enter` fails ([`Errno::BADR`]) and the ring is given up (`mod.rs`).
+//! A request may end by itself: when there was no room in the queue, or the kernel had reasons. The last
+//! thing that it tells lacks `MORE`, and whoever owns the ring makes another one. If there is no room for
+//! what is told, the kernel keeps it and puts it there later; where it cannot even do that, `enter` fails
+//! ([`Errno::BADR`]) and the ring is given up (`mod.rs`).
 //!
-//! A request holds the file. While it lasts, closing the descriptor closes nothing: no peer reads the end of a stream, and no port becomes free. So it has to be taken back, by a request of another
-//! kind, which takes effect when the thread of the ring is in the kernel next; then the request tells its end (`ECANCELED`).
+//! A request holds the file. While it lasts, closing the descriptor closes nothing: no peer reads the end of
+//! a stream, and no port becomes free. So it has to be taken back, by a request of another kind, which takes
+//! effect when the thread of the ring is in the kernel next; then the request tells its end (`ECANCELED`).
 //!
 //! # Whose it is
-//! The thread's that waits for it. With `SINGLE_ISSUER` and `DEFER_TASKRUN` what has happened is looked at when this thread waits, and interrupts nobody. The ring is made by another thread, so that
-//! who registers the first descriptor knows whether there can be one, and is asleep until its thread enables it (`R_DISABLED`).
+//! The thread's that waits for it. With `SINGLE_ISSUER` and `DEFER_TASKRUN` what has happened is looked at
+//! when this thread waits, and interrupts nobody. The ring is made by another thread, so that who registers
+//! the first descriptor knows whether there can be one, and is asleep until its thread enables it
+//! (`R_DISABLED`).
 //!
 //! # Rejected
-//! * *A ring to which every thread submits, under a lock.* What comes of a request is the business of the thread that has made it: while that computes, nothing is told. Measured, a message to a
-//!   descriptor whose request a computing thread had made was told after 2.9 ms (up to 6.9), against 9 to 40 µs. And what a thread has requested is cancelled when it ends.
-//! * *`MSG_RING` to wake the thread of the ring.* No cheaper than an event descriptor (4.6 against 4.2 µs for both threads, the least of six runs), and possible without a ring of one's own only since Linux 6.13.
-//! * *To receive and send by requests.* No cheaper than calls (decision 27), and each read that waits would hold a buffer, or share a ring of them.
+//! * *A ring to which every thread submits, under a lock.* What comes of a request is the business of the
+//!   thread that has made it: while that computes, nothing is told. Measured, a message to a descriptor whose
+//!   request a computing thread had made was told after 2.9 ms (up to 6.9), against 9 to 40 µs. And what a
+//!   thread has requested is cancelled when it ends.
+//! * *`MSG_RING` to wake the thread of the ring.* No cheaper than an event descriptor (4.6 against 4.2 µs for
+//!   both threads, the least of six runs), and possible without a ring of one's own only since Linux 6.13.
+//! * *To receive and send by requests.* No cheaper than calls (decision 27), and each read that waits would
+//!   hold a buffer, or share a ring of them.
 
 use super::{BELL, BITS, Told, Watched, Watches};
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
@@ -32,7 +43,8 @@ use std::time::Duration;
 const REQUESTS: u32 = 256;
 /// Room for what is told: more than descriptors become ready at once in most programs.
 const TOLD: u32 = 4096;
-/// In a key: this is about the taking back of a request, not the request. It is set in no key of a descriptor (`slab.rs`).
+/// In a key: this is about the taking back of a request, not the request. It is set in no key of a descriptor
+/// (`slab.rs`).
 const TAKEN_BACK: u64 = 1 << 63;
 
 /// See the module's essay.
@@ -75,7 +87,8 @@ impl Ring {
         self.request(&poll(BELL, bell.as_raw_fd(), EventFlags::IN))
     }
 
-    /// As [`Watches::add`], of a number that may be nobody's by now, or another one's: then it is refused, or watched to no effect.
+    /// As [`Watches::add`], of a number that may be nobody's by now, or another one's: then it is refused, or
+    /// watched to no effect.
     pub fn request_for(&mut self, key: u64, fd: RawFd) -> Result<(), Errno> {
         debug_assert!(key & TAKEN_BACK == 0);
         self.request(&poll(key, fd, BITS))

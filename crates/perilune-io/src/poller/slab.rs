@@ -1,16 +1,19 @@
 //! The descriptors that the poller knows, by keys that mean one descriptor each.
 //!
-//! A key is a place in the table and how often that has been used: what the kernel has fetched of a descriptor before it was closed, and is looked at after another one has taken its number or
-//! its place, means nothing.
+//! A key is a place in the table and how often that has been used: what the kernel has fetched of a
+//! descriptor before it was closed, and is looked at after another one has taken its number or its place,
+//! means nothing.
 //!
-//! The number is kept for when the kernel has to be told of a descriptor again. It is that descriptor's for as long as the entry is here: who closes a descriptor ends its entry first
+//! The number is kept for when the kernel has to be told of a descriptor again. It is that descriptor's for
+//! as long as the entry is here: who closes a descriptor ends its entry first
 //! ([`Registration::end`](super::Registration::end)).
 
 use super::Source;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-/// Bits of a key that say how often its place has been used. The highest one of a key is the ring's own (`ring.rs`).
+/// Bits of a key that say how often its place has been used. The highest one of a key is the ring's own
+/// (`ring.rs`).
 const USES: u32 = u32::MAX >> 1;
 
 /// What is known of a descriptor.
@@ -46,7 +49,8 @@ impl Slab {
         entry.as_ref().filter(|_| *uses == (key >> 32) as u32)
     }
 
-    /// The key means nothing any more. What it has meant, if it did: to be dropped when nobody holds the lock.
+    /// The key means nothing any more. What it has meant, if it did: to be dropped when nobody holds the
+    /// lock.
     pub fn remove(&mut self, key: u64) -> Option<Entry> {
         self.find(key)?;
         let at = key as u32;

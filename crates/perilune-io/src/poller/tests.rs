@@ -10,7 +10,8 @@ use std::time::Instant;
 /// Only a hang comes to it.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Pollers with their threads: with a set, and with a ring that has so much room. That of the ring is left out where the kernel has none.
+/// Pollers with their threads: with a set, and with a ring that has so much room. That of the ring is left
+/// out where the kernel has none.
 fn pollers(requests: u32, told: u32) -> Vec<&'static Poller> {
     let mut pollers = vec![start(Poller::new(false).unwrap())];
     match ring_of(requests, told) {
@@ -100,7 +101,8 @@ fn what_is_there_is_told_and_then_each_edge() {
     }
 }
 
-/// What the other end of a Unix socket takes makes room, which nobody is told who has not found that there was none.
+/// What the other end of a Unix socket takes makes room, which nobody is told who has not found that there
+/// was none.
 #[test]
 fn room_is_told_to_those_who_had_none() {
     let poller = pollers(8, 16).remove(0);
@@ -136,7 +138,8 @@ fn room_is_told_to_those_who_had_none() {
     until("room again", || source.write.may_be_ready());
 }
 
-/// Each byte is waited for as natives do: cleared, tried, and then an edge is waited for. A lost edge is a hang.
+/// Each byte is waited for as natives do: cleared, tried, and then an edge is waited for. A lost edge is a
+/// hang.
 #[test]
 fn nobody_misses_an_edge() {
     const BYTES: usize = 20_000;
@@ -210,7 +213,8 @@ fn what_has_ended_is_told_of_no_more_and_its_place_is_used_again() {
     }
 }
 
-/// A ring keeps files open: the peer hears of the end only because the request is taken back. Nobody holds this thread up for it, and nobody waits.
+/// A ring keeps files open: the peer hears of the end only because the request is taken back. Nobody holds
+/// this thread up for it, and nobody waits.
 #[test]
 fn a_peer_reads_the_end_when_a_descriptor_is_closed() {
     for poller in pollers(8, 16) {
@@ -299,9 +303,10 @@ fn a_ring_waits_no_longer_than_it_may() {
     }
 }
 
-// -- A ring that works no more ---------------------------------------------------------------------------------------------------
+// -- A ring that works no more ------------------------------------------------------------------------------
 
-/// Forbids the calling thread a system call from now on: it fails with `EPERM`. False: it cannot be forbidden.
+/// Forbids the calling thread a system call from now on: it fails with `EPERM`. False: it cannot be
+/// forbidden.
 fn forbid(call: libc::c_long) -> bool {
     let op = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
     let allow = 0x7fff_0000;
@@ -404,7 +409,7 @@ fn a_ring_that_cannot_begin_is_given_up() {
     }
 }
 
-// -- The lease -------------------------------------------------------------------------------------------------------------------
+// -- The lease ----------------------------------------------------------------------------------------------
 
 /// A worker's seat, as in `sched/threads.rs`.
 #[derive(Default)]
@@ -445,8 +450,9 @@ impl Seat {
     }
 }
 
-/// Workers take the lease from the thread and from one another while events come and jobs are given: no call is lost. One that is would show as a job that waits until its worker
-/// leaves the kernel's set for lack of events.
+/// Workers take the lease from the thread and from one another while events come and jobs are given: no call
+/// is lost. One that is would show as a job that waits until its worker leaves the kernel's set for lack of
+/// events.
 #[test]
 fn no_job_waits_for_a_worker_in_the_kernels_set() {
     const JOBS: u32 = 20_000;
@@ -490,7 +496,8 @@ fn no_job_waits_for_a_worker_in_the_kernels_set() {
     assert!(longest < Duration::from_secs(10), "a job waited for {longest:?}");
 }
 
-/// Who waits in a set has what it looks at in hand for a moment; what is closed then is closed all the same, at once.
+/// Who waits in a set has what it looks at in hand for a moment; what is closed then is closed all the same,
+/// at once.
 #[test]
 fn the_peer_of_what_is_closed_while_the_poller_looks_at_it_is_told() {
     use std::io::{Read, Write};

@@ -1,7 +1,10 @@
 //! Whether so much happens that idle workers had better wait for it themselves.
 //!
-//! A worker that waits for descriptors saves the hand-over for each event (`lease.rs`). But whenever it has found something, the thread has to look after it, which costs more than the hand-over where events are few. So workers do it only while traffic
-//! is *dense*: while most events follow the one before within [`CLOSE`]. It takes [`MANY`] of them to become so, and no less than [`MANY`] / [`APART`] others in a row to end it, so that a pause of the machine changes nothing.
+//! A worker that waits for descriptors saves the hand-over for each event (`lease.rs`). But whenever it has
+//! found something, the thread has to look after it, which costs more than the hand-over where events are
+//! few. So workers do it only while traffic is *dense*: while most events follow the one before within
+//! [`CLOSE`]. It takes [`MANY`] of them to become so, and no less than [`MANY`] / [`APART`] others in a row
+//! to end it, so that a pause of the machine changes nothing.
 //!
 //! `docs/decisions/0027-one-poller.md` has the measurements.
 
@@ -35,7 +38,8 @@ impl Who {
         [("auto", Who::Either), ("thread", Who::Thread), ("lease", Who::Workers)];
 }
 
-/// See the module's essay. Several threads may tell of events at the same time; then one may count for another.
+/// See the module's essay. Several threads may tell of events at the same time; then one may count for
+/// another.
 pub struct Traffic {
     who: Who,
     /// Of the last event, in nanoseconds.

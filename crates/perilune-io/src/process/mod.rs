@@ -1,25 +1,33 @@
 //! `require "perilune.process"`: other programs, their streams, their ends.
 //!
 //! # Terms
-//! * A *process* here is one that this program has started. Its *group* is what a signal reaches: itself and what it starts, unless that leaves the group.
+//! * A *process* here is one that this program has started. Its *group* is what a signal reaches: itself and
+//!   what it starts, unless that leaves the group.
 //! * Its *streams* are our ends of pipes: connections that have one direction (`stream.rs`).
-//! * To *reap* a process is to fetch its status. Until then its number belongs to it, also when it has ended; afterwards the system may give the number to somebody else.
+//! * To *reap* a process is to fetch its status. Until then its number belongs to it, also when it has ended;
+//!   afterwards the system may give the number to somebody else.
 //!
 //! # The end of a process
-//! The system tells by a descriptor (`pidfd`) that becomes readable, which the poller watches: nobody sleeps in `waitpid`, and no handler of SIGCHLD is needed, which would be
-//! the whole process's affair. On that edge the poller itself reaps it, keeps the status, and wakes who waits. So there are no zombies, whether a program asks for the status or not; a handle that
-//! is lost does not matter, because the list [`RUNNING`] keeps every process that has not been reaped.
+//! The system tells by a descriptor (`pidfd`) that becomes readable, which the poller watches: nobody sleeps
+//! in `waitpid`, and no handler of SIGCHLD is needed, which would be the whole process's affair. On that edge
+//! the poller itself reaps it, keeps the status, and wakes who waits. So there are no zombies, whether a
+//! program asks for the status or not; a handle that is lost does not matter, because the list [`RUNNING`]
+//! keeps every process that has not been reaped.
 //!
-//! `process.run` has it *kept*: not reaped before its output has ended. A shell that has ended may have left others in its group which hold the pipe; as long as the shell is not reaped, the
-//! group's number is nobody else's and the group can be killed.
+//! `process.run` has it *kept*: not reaped before its output has ended. A shell that has ended may have left
+//! others in its group which hold the pipe; as long as the shell is not reaped, the group's number is nobody
+//! else's and the group can be killed.
 //!
 //! # What always holds
-//! * A signal is sent under the lock under which the process is reaped, and only before: it cannot reach a stranger.
-//! * All our descriptors are `CLOEXEC`; a child has its three streams and nothing else of ours. It begins with an empty mask and the default actions (`perilune_stdlib::child`).
+//! * A signal is sent under the lock under which the process is reaped, and only before: it cannot reach a
+//!   stranger.
+//! * All our descriptors are `CLOEXEC`; a child has its three streams and nothing else of ours. It begins
+//!   with an empty mask and the default actions (`perilune_stdlib::child`).
 //! * `run` that ends early, by its time, its limit or a cancellation, kills the group.
 //!
-//! Rejected: a thread for each `waitpid` (a thousand children are a thousand threads); SIGCHLD (one handler for the process, signals that merge, libraries that wait for any child);
-//! socket pairs instead of pipes (programs open `/dev/stdin` again, which sockets refuse).
+//! Rejected: a thread for each `waitpid` (a thousand children are a thousand threads); SIGCHLD (one handler
+//! for the process, signals that merge, libraries that wait for any child); socket pairs instead of pipes
+//! (programs open `/dev/stdin` again, which sockets refuse).
 
 mod run;
 mod start;
@@ -79,7 +87,8 @@ pub struct Process {
 struct State {
     /// Until it is reaped.
     child: Option<Child>,
-    /// Until the end is known. The registration before the descriptor: nobody is told of it any more when that is closed.
+    /// Until the end is known. The registration before the descriptor: nobody is told of it any more when
+    /// that is closed.
     watch: Option<(Registration, OwnedFd)>,
     /// It is not to be reaped before this is taken back.
     kept: bool,
@@ -124,7 +133,8 @@ impl Process {
             Ok(watch) => watch,
             Err(error) => {
                 let _ = send(pid, leads_group, libc::SIGKILL);
-                // It ends at once, but for a process in the middle of a system call that nothing ends: that one is left to `Child`'s drop.
+                // It ends at once, but for a process in the middle of a system call that nothing ends: that
+                // one is left to `Child`'s drop.
                 let _ = child.try_wait();
                 return Err(error);
             }
@@ -211,7 +221,8 @@ impl Process {
         self.reap();
     }
 
-    /// The poller has told that it has ended, or it is kept no more: fetches its status, if that is allowed and there is one.
+    /// The poller has told that it has ended, or it is kept no more: fetches its status, if that is allowed
+    /// and there is one.
     fn reap(&self) {
         let mut state = self.state.lock();
         let state = &mut *state;
@@ -366,7 +377,7 @@ fn make_case(object: &SharedArc, rest: &[Value]) -> Result<Arc<dyn Selectable>, 
     }
 }
 
-// -- Natives ---------------------------------------------------------------------------------------------------------------------
+// -- Natives ------------------------------------------------------------------------------------------------
 
 /// The module.
 pub static MODULE: Native = Native::leaf("perilune.process", |vm| {

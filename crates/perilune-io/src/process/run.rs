@@ -1,7 +1,9 @@
 //! `process.run`: a program from its beginning to its end, with what it has said.
 //!
-//! One native waits for three things at a time: its waiter is left with the slots of both outputs and with the process. At each wake it takes all that is there; the input writes itself
-//! (`Stream::close_later`). When both outputs have ended and the process has, it is reaped. What is put aside kills the group when it is dropped, however the wait ends.
+//! One native waits for three things at a time: its waiter is left with the slots of both outputs and with
+//! the process. At each wake it takes all that is there; the input writes itself (`Stream::close_later`).
+//! When both outputs have ended and the process has, it is reaped. What is put aside kills the group when it
+//! is dropped, however the wait ends.
 
 use super::start::{self, RUN as MANNER};
 use super::{Process, Status};

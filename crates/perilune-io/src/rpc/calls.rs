@@ -111,7 +111,8 @@ impl Calls {
         }
     }
 
-    /// The next step of a stream whose window has so many bytes. `waiter` is left if there is none, unless there is no waiter.
+    /// The next step of a stream whose window has so many bytes. `waiter` is left if there is none, unless
+    /// there is no waiter.
     pub fn step(&mut self, id: u64, window: u64, waiter: Option<Arc<Waiter>>) -> Step {
         let Some(Call::Stream(flow)) = self.under_way.get_mut(&id) else { return Step::Gone };
         if let Some(item) = flow.items.pop_front() {

@@ -103,7 +103,8 @@ fn this(vm: &mut Vm, last: u32) -> LuaResult<Arc<Client>> {
     surplus::this(vm, &CLIENT, last, Limit::Own)
 }
 
-/// `attach(connection, options)`: a client on a connection; or `nil, message, code` if its handshake has failed. For `rpc.lua`.
+/// `attach(connection, options)`: a client on a connection; or `nil, message, code` if its handshake has
+/// failed. For `rpc.lua`.
 pub static ATTACH: Native = Native::leaf("attach", |vm| {
     let stream: Arc<Stream> = vm.check_shared_arc(1, &CONNECTION)?;
     let (mut timeout, mut window) = (None, WINDOW);
@@ -141,7 +142,7 @@ static SERVED: Native = Native::leaf("index", |vm| {
     Ok(1)
 });
 
-// -- Calls -----------------------------------------------------------------------------------------------------------------------
+// -- Calls --------------------------------------------------------------------------------------------------
 
 /// What a call has come to.
 enum Outcome {
@@ -428,7 +429,7 @@ static NOTIFY: Native = Native::leaf("notify", |vm| {
     vm.ret(true)
 });
 
-// -- Streams ---------------------------------------------------------------------------------------------------------------------
+// -- Streams ------------------------------------------------------------------------------------------------
 
 /// Results that come one by one.
 struct Incoming {
@@ -466,7 +467,8 @@ fn open_stream(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
     fill(vm, mt, &[&CLOSE_STREAM], &[("__call", &NEXT), ("__close", &STREAM_AT_SCOPE_END)])
 }
 
-/// `c:stream(name, ...)`: for a loop: each step is one of those of the iterator that the served function returns.
+/// `c:stream(name, ...)`: for a loop: each step is one of those of the iterator that the served function
+/// returns.
 static OPEN_STREAM: Native = Native::leaf("stream", |vm| {
     let client = this(vm, ANY)?;
     let name = vm.check_str(2)?;
@@ -579,7 +581,7 @@ static STREAM_AT_SCOPE_END: Native = Native::leaf("close", |vm| {
     Ok(0)
 });
 
-// -- Everything else -------------------------------------------------------------------------------------------------------------
+// -- Everything else ----------------------------------------------------------------------------------------
 
 /// `c:close()`: what waits for answers fails. True: it was open.
 static CLOSE: Native = Native::leaf("close", |vm| {

@@ -1,9 +1,10 @@
 //! What goes over a connection of remote calls: the greeting, and frames. Bytes only; no Lua, no sockets.
 //!
-//! Both ends begin with [`GREETING`]: eight bytes of which the last is the version. A line end is among them, so that a connection that changes text is found out.
+//! Both ends begin with [`GREETING`]: eight bytes of which the last is the version. A line end is among them,
+//! so that a connection that changes text is found out.
 //!
-//! A frame is a length (four bytes, the lowest first, not counting themselves; at most [`MOST`]), a kind (a byte), and what the kind says. Numbers are varints, strings and values are
-//! those of `perilune_data::wire`.
+//! A frame is a length (four bytes, the lowest first, not counting themselves; at most [`MOST`]), a kind (a
+//! byte), and what the kind says. Numbers are varints, strings and values are those of `perilune_data::wire`.
 //!
 //! | kind | from | what follows |
 //! |---|---|---|
@@ -16,8 +17,9 @@
 //! | 7 error | server | id, code (0 an error, 1 no such function, 2 cancelled, 3 the time is over), value, traceback (a string) |
 //! | 8 item | server | id, number of values, values: one step of a stream |
 //!
-//! Each call and stream that was begun gets one frame 6 or 7, also if it was cancelled; nothing else may come for its id after that. Ids are the client's, and none is used twice. Whatever is not
-//! said here ends the connection.
+//! Each call and stream that was begun gets one frame 6 or 7, also if it was cancelled; nothing else may come
+//! for its id after that. Ids are the client's, and none is used twice. Whatever is not said here ends the
+//! connection.
 
 use perilune_data::wire::{Malformed, Reader, put_varint};
 

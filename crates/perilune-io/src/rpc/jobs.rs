@@ -1,20 +1,25 @@
 //! What a server was asked and has not answered yet, and who works on it.
 //!
 //! # Workers
-//! A *worker* is a fiber that takes a request, calls its function, sends what it returns, and takes the next one. A function that does not wait is done before anybody else runs, so one worker works
-//! off all requests that have come together, without a switch between fibers. For the functions that wait, each worker that takes a request while there are more *summons* another one, which is an
-//! idle one, or a new one that the connection's control fiber starts. So there are as many workers as functions that wait, and one that
-//! is idle; at most [`Jobs::most`].
+//! A *worker* is a fiber that takes a request, calls its function, sends what it returns, and takes the next
+//! one. A function that does not wait is done before anybody else runs, so one worker works off all requests
+//! that have come together, without a switch between fibers. For the functions that wait, each worker that
+//! takes a request while there are more *summons* another one, which is an idle one, or a new one that the
+//! connection's control fiber starts. So there are as many workers as functions that wait, and one that is
+//! idle; at most [`Jobs::most`].
 //!
 //! # Bounds
-//! While [`QUEUE`] requests or [`QUEUE_BYTES`] wait to be taken, no more is read; when half of them are left, the worker that took the last one pumps.
+//! While [`QUEUE`] requests or [`QUEUE_BYTES`] wait to be taken, no more is read; when half of them are left,
+//! the worker that took the last one pumps.
 //!
 //! # Cancelling
-//! A worker whose job is cancelled is *doomed*: its fiber is going to be cancelled by the control fiber. It takes no other job meanwhile, as that would be cancelled in its place.
+//! A worker whose job is cancelled is *doomed*: its fiber is going to be cancelled by the control fiber. It
+//! takes no other job meanwhile, as that would be cancelled in its place.
 //!
 //! # The end
-//! When the connection is over nobody waits for an answer, so calls are dropped, and cancelled where they run. A notification is a message that has arrived: a client may send it and close. Those
-//! that run go on to their end, and those in the queue are carried out by the control fiber.
+//! When the connection is over nobody waits for an answer, so calls are dropped, and cancelled where they
+//! run. A notification is a message that has arrived: a client may send it and close. Those that run go on to
+//! their end, and those in the queue are carried out by the control fiber.
 
 use super::frame::{Asked, Code, asked};
 use crate::seen;

@@ -1,24 +1,32 @@
-//! One connection of remote calls, without Lua: the pump that cuts what comes into frames, and the end that comes once.
+//! One connection of remote calls, without Lua: the pump that cuts what comes into frames, and the end that
+//! comes once.
 //!
 //! # The pump
-//! Nobody reads from the connection. Its read slot holds a waiter that is no fiber: whoever rouses it (the poller, or the worker that polls) runs [`Link::pump`], which takes what has come, cuts
-//! it into frames, hands each to its call or job, leaves a new waiter, and then wakes those who have got something. So a reply needs no reader between the socket and its caller; twelve replies
-//! that come together are one read; and it does not matter which domain a caller is in, or whether the one that connected still lives.
+//! Nobody reads from the connection. Its read slot holds a waiter that is no fiber: whoever rouses it (the
+//! poller, or the worker that polls) runs [`Link::pump`], which takes what has come, cuts it into frames,
+//! hands each to its call or job, leaves a new waiter, and then wakes those who have got something. So a
+//! reply needs no reader between the socket and its caller; twelve replies that come together are one read;
+//! and it does not matter which domain a caller is in, or whether the one that connected still lives.
 //!
-//! The pump does little: no decoding, no Lua; a copy of each frame. It reads at most [`ROUNDS`] times before it lets the poller see to others. A server's pump stops while
-//! too much waits to be worked on (`jobs.rs`), and the worker that has taken enough of it goes on with it.
+//! The pump does little: no decoding, no Lua; a copy of each frame. It reads at most [`ROUNDS`] times before
+//! it lets the poller see to others. A server's pump stops while too much waits to be worked on (`jobs.rs`),
+//! and the worker that has taken enough of it goes on with it.
 //!
-//! Over TLS the pump opens what comes, wherever it runs; the handshake it never sees, which the fiber of the connection waits for before there is a pump. Whoever else tries to read from the
-//! connection may find its end first, and then the pump is woken by it (`stream.rs`, "Locks").
+//! Over TLS the pump opens what comes, wherever it runs; the handshake it never sees, which the fiber of the
+//! connection waits for before there is a pump. Whoever else tries to read from the connection may find its
+//! end first, and then the pump is woken by it (`stream.rs`, "Locks").
 //!
-//! *Rejected*: a fiber that reads, which has to live in some domain and some scope, and is a switch more for each batch; a caller that reads for all, which has to pass that on when its own reply
-//! has come, or when it is cancelled.
+//! *Rejected*: a fiber that reads, which has to live in some domain and some scope, and is a switch more for
+//! each batch; a caller that reads for all, which has to pass that on when its own reply has come, or when it
+//! is cancelled.
 //!
 //! # The end
-//! The first failure counts ([`Link::end`]): the connection is closed, and everybody who waits is woken and finds it in [`Link::over`].
+//! The first failure counts ([`Link::end`]): the connection is closed, and everybody who waits is woken and
+//! finds it in [`Link::over`].
 //!
 //! # Locks
-//! The lock of the stream's input is held while frames are cut, and under it the one of calls or jobs. That of the output may be taken before the latter, never after. Nobody is woken under any of them.
+//! The lock of the stream's input is held while frames are cut, and under it the one of calls or jobs. That
+//! of the output may be taken before the latter, never after. Nobody is woken under any of them.
 
 use super::calls::Calls;
 use super::frame::{self, GREETING, MOST};
@@ -101,7 +109,8 @@ impl Link {
         self.over.get()
     }
 
-    /// Sends bytes at once, whatever waits already: what is small and follows from something that the peer did, or ends something.
+    /// Sends bytes at once, whatever waits already: what is small and follows from something that the peer
+    /// did, or ends something.
     pub fn send(&self, bytes: &[u8]) {
         let mut output = self.stream.output();
         if self.stream.reserve(&mut output, bytes.len()) {
@@ -120,7 +129,8 @@ impl Link {
         }
     }
 
-    /// Takes what the system has, for one whose time is over: the poller may not have told of it yet. The pump's own waiter stays where it is.
+    /// Takes what the system has, for one whose time is over: the poller may not have told of it yet. The
+    /// pump's own waiter stays where it is.
     pub fn glance(&self) {
         let mut wakes = Vec::new();
         let mut input = self.stream.input();
@@ -251,7 +261,8 @@ impl Link {
         }
     }
 
-    /// Wakes those who have got something, or who are to work. One that was not to be woken any more is replaced.
+    /// Wakes those who have got something, or who are to work. One that was not to be woken any more is
+    /// replaced.
     pub fn wake(&self, wakes: Vec<Arc<Waiter>>) {
         for waiter in wakes {
             let mut came = waiter.wake(Reason::Ready);

@@ -1,24 +1,34 @@
 //! Remote calls: `require "perilune.rpc"`.
 //!
 //! # Terms
-//! A *link* is a connection of remote calls, whose client asks and whose server answers. A *call* is what a client has asked; the same is a *job* for the server, and a *worker* is the fiber that does it. A
-//! *stream* is a call whose results come one by one.
+//! A *link* is a connection of remote calls, whose client asks and whose server answers. A *call* is what a
+//! client has asked; the same is a *job* for the server, and a *worker* is the fiber that does it. A *stream*
+//! is a call whose results come one by one.
 //!
 //! # The way of a call
-//! 1. `c:add(2, 3)`: the native encodes the arguments, leaves its waiter by the call's id, gives the frame to the connection and parks. The connection goes out when the domain has nothing better to
-//!    do, with what other callers have written meanwhile: twelve callers make one write.
-//! 2. At the server the poller sees bytes, and the link's pump (`link.rs`) cuts them into frames and queues those that ask for something. An idle worker is woken.
-//! 3. The worker decodes a request, calls the function, encodes what it returns into the connection, and takes the next request. When no more are there it parks; the domain has
-//!    nothing better to do, and twelve answers make one write.
-//! 4. At the client the poller sees bytes; the pump gives each answer to its call and wakes the callers. Each decodes its own.
+//! 1. `c:add(2, 3)`: the native encodes the arguments, leaves its waiter by the call's id, gives the frame to
+//!    the connection and parks. The connection goes out when the domain has nothing better to do, with what
+//!    other callers have written meanwhile: twelve callers make one write.
+//! 2. At the server the poller sees bytes, and the link's pump (`link.rs`) cuts them into frames and queues
+//!    those that ask for something. An idle worker is woken.
+//! 3. The worker decodes a request, calls the function, encodes what it returns into the connection, and
+//!    takes the next request. When no more are there it parks; the domain has nothing better to do, and
+//!    twelve answers make one write.
+//! 4. At the client the poller sees bytes; the pump gives each answer to its call and wakes the callers. Each
+//!    decodes its own.
 //!
-//! So the costs of system calls, of polling and of waking threads are those of a batch, and a call by itself costs one park of the caller and four walks over its values.
+//! So the costs of system calls, of polling and of waking threads are those of a batch, and a call by itself
+//! costs one park of the caller and four walks over its values.
 //!
 //! # What always holds
-//! * Each call gets one outcome: an answer, its time, or the failure of the link. A caller never hangs because its peer has died: the end of a link wakes everybody (`link.rs`).
-//! * Whoever does not wait any more (a timeout, a cancellation, a stream that is left) has told the server so, which cancels the fiber.
-//! * A function is found among the served ones by its raw name: no metatable, no global is reached by a name that comes from outside. What arrives are plain values (`perilune_data::wire`).
-//! * What a peer can make us hold is bounded: a frame, 1024 requests or 1 MiB of them, the credit of a stream, the workers that the program allows; answers as far as they were asked for.
+//! * Each call gets one outcome: an answer, its time, or the failure of the link. A caller never hangs
+//!   because its peer has died: the end of a link wakes everybody (`link.rs`).
+//! * Whoever does not wait any more (a timeout, a cancellation, a stream that is left) has told the server
+//!   so, which cancels the fiber.
+//! * A function is found among the served ones by its raw name: no metatable, no global is reached by a name
+//!   that comes from outside. What arrives are plain values (`perilune_data::wire`).
+//! * What a peer can make us hold is bounded: a frame, 1024 requests or 1 MiB of them, the credit of a
+//!   stream, the workers that the program allows; answers as far as they were asked for.
 //! * What may not come ends the connection.
 //!
 //! # Parts

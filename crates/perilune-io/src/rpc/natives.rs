@@ -75,7 +75,8 @@ pub fn push_values(vm: &mut Vm, reader: &mut Reader<'_>) -> Result<u32, Malforme
     Ok(n as u32)
 }
 
-/// Waits for the end of the connection's handshake, if one is under way, as long as for a greeting. So that the pump, which may run in the poller, has nothing to do with handshakes.
+/// Waits for the end of the connection's handshake, if one is under way, as long as for a greeting. So that
+/// the pump, which may run in the poller, has nothing to do with handshakes.
 ///
 /// # Errors
 /// The park, to be passed on.

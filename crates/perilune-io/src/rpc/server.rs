@@ -79,7 +79,8 @@ fn this(vm: &mut Vm) -> LuaResult<Arc<Served>> {
     vm.check_shared_arc(1, &SERVED)
 }
 
-/// `serve(connection, most)`: the connection, to be served by at most so many workers; or `nil, message, code` if its handshake has failed.
+/// `serve(connection, most)`: the connection, to be served by at most so many workers; or
+/// `nil, message, code` if its handshake has failed.
 pub static SERVE: Native = Native::leaf("serve", |vm| {
     let stream: Arc<Stream> = vm.check_shared_arc(1, &CONNECTION)?;
     let most = usize::try_from(vm.check_int(2)?).unwrap_or(1).max(1);
@@ -199,7 +200,8 @@ static DRAIN: Native = Native::leaf("drain", |vm| {
     Ok(0)
 });
 
-/// `peer:left()`: the connection is over: the next notification that nobody has taken, as `next` gives it; or nothing.
+/// `peer:left()`: the connection is over: the next notification that nobody has taken, as `next` gives it; or
+/// nothing.
 static LEFT: Native = Native::leaf("left", |vm| {
     let served = this(vm)?;
     if served.link.over().is_none() {
@@ -424,7 +426,8 @@ static ITEM: Native = Native::leaf("item", |vm| {
     vm.ret(true)
 });
 
-/// `peer:event()`: what the control fiber is to do: "start" or "cancel", and the number of the worker. Nothing: the connection is over.
+/// `peer:event()`: what the control fiber is to do: "start" or "cancel", and the number of the worker.
+/// Nothing: the connection is over.
 static EVENT: Native = Native::leaf("event", |vm| {
     let served = this(vm)?;
     let link = &served.link;

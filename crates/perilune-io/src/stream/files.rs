@@ -14,7 +14,8 @@ use std::sync::atomic::Ordering;
 const LARGE: usize = conduit::CAPACITY / 2;
 
 impl Stream {
-    /// Has the system send bytes of a file, after all that was written; how many it has taken. `None`: there is no room now. There is no session.
+    /// Has the system send bytes of a file, after all that was written; how many it has taken. `None`: there
+    /// is no room now. There is no session.
     ///
     /// # Errors
     /// The connection is closed or broken.
@@ -64,7 +65,8 @@ impl Stream {
                 sigpipe::without(|| rustix::fs::sendfile(fd, file, Some(&mut at), most))
                     .map(|taken| Passed { taken, offered: most })
             });
-            // A peer that takes less than it is offered gets pieces by `sendfile`, which takes no more from the file than there is room for.
+            // A peer that takes less than it is offered gets pieces by `sendfile`, which takes no more from
+            // the file than there is room for.
             if is_large {
                 output.takes_pieces = passed.is_ok_and(|passed| passed.taken >= passed.offered);
             }

@@ -1,4 +1,5 @@
-//! The session of a connection (`tls/`): what comes is opened, what goes is sealed. What is said of it and of its locks is in the essay of `stream.rs`.
+//! The session of a connection (`tls/`): what comes is opened, what goes is sealed. What is said of it and of
+//! its locks is in the essay of `stream.rs`.
 
 use super::{End, Input, More, Output, Received, Stream};
 use crate::buffer::Buffer;
@@ -11,7 +12,8 @@ use std::sync::atomic::Ordering;
 
 /// Plain bytes that are sealed at a time.
 const SEALED_AT_ONCE: usize = 64 << 10;
-/// What is read before a connection with a session is closed, so that its end is no reset (see [`Stream::farewell`]).
+/// What is read before a connection with a session is closed, so that its end is no reset (see
+/// [`Stream::farewell`]).
 const READ_AT_END: usize = 64 << 10;
 
 impl Stream {
@@ -35,7 +37,8 @@ impl Stream {
         self.handshaking.load(Ordering::Acquire)
     }
 
-    /// From now on all bytes are those of a session; what has come and was not read is its beginning. Everything has been flushed. False: something has been written meanwhile.
+    /// From now on all bytes are those of a session; what has come and was not read is its beginning.
+    /// Everything has been flushed. False: something has been written meanwhile.
     ///
     /// # Errors
     /// It is closed or broken, has a session already, or the setup cannot be used.
@@ -133,8 +136,9 @@ impl Stream {
 
     /// Says goodbye, if all has gone that there was to say.
     ///
-    /// What has come and was not read would make the system tell the peer that the connection is reset, and the peer's system might drop what it has not read. In TLS 1.3 there is always something:
-    /// a server's tickets. So it is read here, as far as it is there.
+    /// What has come and was not read would make the system tell the peer that the connection is reset, and
+    /// the peer's system might drop what it has not read. In TLS 1.3 there is always something: a server's
+    /// tickets. So it is read here, as far as it is there.
     pub(super) fn farewell(&self) {
         let Some(tls) = self.tls.get() else { return };
         let mut output = self.output();
@@ -154,7 +158,8 @@ impl Stream {
         unread.clear();
     }
 
-    /// Seals and sends until the system takes no more. What it has not taken of that is in the buffer of sealed bytes.
+    /// Seals and sends until the system takes no more. What it has not taken of that is in the buffer of
+    /// sealed bytes.
     pub(super) fn send_sealed(&self, tls: &Mutex<Session>, output: &mut Output, bytes: &[u8]) -> usize {
         let mut done = 0;
         loop {

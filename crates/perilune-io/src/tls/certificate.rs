@@ -95,8 +95,8 @@ impl Identity {
     }
 }
 
-/// A server's certificates. A client that asks for a name gets the first one that is for it; one that asks for none, or for another, gets the first of all, and
-/// refuses it with a message that says whom it has met.
+/// A server's certificates. A client that asks for a name gets the first one that is for it; one that asks
+/// for none, or for another, gets the first of all, and refuses it with a message that says whom it has met.
 #[derive(Debug)]
 pub struct ByName(pub Vec<Arc<CertifiedKey>>);
 

@@ -1,29 +1,36 @@
 //! TLS in connections: `tls=` of `net.connect` and `net.listen`, `c:start_tls{}`.
 //!
-//! The protocol and its cryptography are `rustls` on `ring`; this folder joins them to connections and to the words of programs.
+//! The protocol and its cryptography are `rustls` on `ring`; this folder joins them to connections and to the
+//! words of programs.
 //!
 //! # Terms
-//! * A *setup* is what handshakes begin from: certificates, trusted authorities, protocols ([`Setup`]). Programs write tables; equal tables mean one setup (`setup.rs`), as what can
-//!   be resumed belongs to it.
-//! * A *session* is the state of one connection's two directions ([`Session`]). It does no input or output: bytes go in and out of it.
+//! * A *setup* is what handshakes begin from: certificates, trusted authorities, protocols ([`Setup`]).
+//!   Programs write tables; equal tables mean one setup (`setup.rs`), as what can be resumed belongs to it.
+//! * A *session* is the state of one connection's two directions ([`Session`]). It does no input or output:
+//!   bytes go in and out of it.
 //! * *Sealed* bytes are those of records, *plain* ones those of programs.
 //!
 //! # The session in its connection (`stream.rs`)
-//! The buffers of a connection hold plain bytes. What is received is opened into the input's buffer at once; what was written is sealed only when the system takes bytes, 64 KiB at a
-//! time, so small writes still share a record. Sealed bytes that the system does not take stay in a second buffer, which goes first.
+//! The buffers of a connection hold plain bytes. What is received is opened into the input's buffer at once;
+//! what was written is sealed only when the system takes bytes, 64 KiB at a time, so small writes still share
+//! a record. Sealed bytes that the system does not take stay in a second buffer, which goes first.
 //!
-//! A session has a lock of its own, as both directions need it: it is taken last. What receiving makes it say (the rest of a handshake, alerts, new keys) goes through the output, so the order
-//! of locks is input, output, session.
+//! A session has a lock of its own, as both directions need it: it is taken last. What receiving makes it say
+//! (the rest of a handshake, alerts, new keys) goes through the output, so the order of locks is input,
+//! output, session.
 //!
 //! # Handshakes
-//! A client's handshake is part of `connect`. A server's begins when the connection is accepted, and goes on in the first operation on it: `accept` waits for no client's bytes, so a
-//! client that says nothing keeps nobody out. Operations that write wait until it is over, therefore nothing is in the buffer of plain bytes before. Several fibers may
-//! wait for the end of one handshake: whoever is woken does the next step, and the one who ends it wakes all.
+//! A client's handshake is part of `connect`. A server's begins when the connection is accepted, and goes on
+//! in the first operation on it: `accept` waits for no client's bytes, so a client that says nothing keeps
+//! nobody out. Operations that write wait until it is over, therefore nothing is in the buffer of plain bytes
+//! before. Several fibers may wait for the end of one handshake: whoever is woken does the next step, and the
+//! one who ends it wakes all.
 //!
 //! # What always holds
 //! * The end of a stream without the peer's word for it (`close_notify`) is a failure, never an end.
 //! * Certificates are verified unless the program has written `insecure=true`.
-//! * Bytes that came before `start_tls` was called are the beginning of the peer's handshake. They are never handed out as plain ones of the session: nobody can slip commands in.
+//! * Bytes that came before `start_tls` was called are the beginning of the peer's handshake. They are never
+//!   handed out as plain ones of the session: nobody can slip commands in.
 //! * A program without TLS reads no certificates.
 //!
 //! # Rejected

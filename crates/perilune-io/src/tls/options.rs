@@ -12,7 +12,8 @@ const CLIENT: &[&str] = &["ca", "cert", "key", "alpn", "name", "insecure"];
 /// What there is for servers.
 const SERVER: &[&str] = &["certs", "cert", "key", "alpn", "client_ca"];
 
-/// A client's setup from a table, or from `true`. `host`: where it has connected to. `beside`: what else may be in the table.
+/// A client's setup from a table, or from `true`. `host`: where it has connected to. `beside`: what else may
+/// be in the table.
 ///
 /// # Errors
 /// A mistake in the table; what is wrong without one is the inner result.

@@ -1,8 +1,10 @@
 //! Setups: what handshakes begin from, made once for equal wishes.
 //!
-//! A session can be resumed within the setup that it was made with: a client keeps what servers have given it there, a server the keys with which it has sealed that. So the last
-//! [`KEPT`] setups of the process are kept, by everything that they are made from, the contents of files included: a renewed certificate is another setup. Because trust is a part of
-//! the setup, nobody resumes without verification what was begun without it.
+//! A session can be resumed within the setup that it was made with: a client keeps what servers have given it
+//! there, a server the keys with which it has sealed that. So the last [`KEPT`] setups of the process are
+//! kept, by everything that they are made from, the contents of files included: a renewed certificate is
+//! another setup. Because trust is a part of the setup, nobody resumes without verification what was begun
+//! without it.
 
 use super::certificate::{ByName, Identity, Pem};
 use super::trouble;
@@ -180,7 +182,8 @@ fn store(authorities: &[Pem]) -> Result<Arc<RootCertStore>, Failure> {
     Ok(Arc::new(store))
 }
 
-/// The authorities that the system trusts, read at first use. That there are none is looked at again the next time.
+/// The authorities that the system trusts, read at first use. That there are none is looked at again the next
+/// time.
 fn system_roots() -> Result<Arc<RootCertStore>, Failure> {
     static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
     if let Some(roots) = ROOTS.get() {

@@ -1,6 +1,8 @@
-//! The handshake's one computation: what a server answers to a client's key (RFC 6455, section 4.2.2), in SHA-1 and base64.
+//! The handshake's one computation: what a server answers to a client's key (RFC 6455, section 4.2.2), in
+//! SHA-1 and base64.
 //!
-//! SHA-1 proves nothing here: it shows that the server has understood the request. So it is neither worth a dependency nor to be used for anything else.
+//! SHA-1 proves nothing here: it shows that the server has understood the request. So it is neither worth a
+//! dependency nor to be used for anything else.
 
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 

@@ -1,4 +1,5 @@
-//! WebSocket frames (RFC 6455) as bytes: heads, masks, codes of closing, messages put together. No Lua, no sockets.
+//! WebSocket frames (RFC 6455) as bytes: heads, masks, codes of closing, messages put together. No Lua, no
+//! sockets.
 
 /// Which end of a connection one is. A client masks what it sends, a server must not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

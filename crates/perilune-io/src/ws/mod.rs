@@ -1,25 +1,32 @@
 //! WebSocket (RFC 6455): `require "perilune.ws"`.
 //!
 //! # What is where
-//! `frame.rs` is the protocol over bytes: frames to messages. `accept.rs` is the handshake's arithmetic. `ws.lua` is the handshake itself, on `perilune.http`'s requests for another protocol, at both
-//! ends. This file makes natives of them on a connection: what `perilune.http` hands over with whatever has come behind the head in its buffer.
+//! `frame.rs` is the protocol over bytes: frames to messages. `accept.rs` is the handshake's arithmetic.
+//! `ws.lua` is the handshake itself, on `perilune.http`'s requests for another protocol, at both ends. This
+//! file makes natives of them on a connection: what `perilune.http` hands over with whatever has come behind
+//! the head in its buffer.
 //!
 //! # Reading
-//! `recv` reads as other natives on connections do (`connection.rs`); bytes are unmasked on their way from the buffer of the connection into the message. What is about the connection itself is dealt with on
-//! the way: a ping is answered, a close is answered and ends it. So a program that wants pings answered has to receive, as it has to anyway.
+//! `recv` reads as other natives on connections do (`connection.rs`); bytes are unmasked on their way from
+//! the buffer of the connection into the message. What is about the connection itself is dealt with on the
+//! way: a ping is answered, a close is answered and ends it. So a program that wants pings answered has to
+//! receive, as it has to anyway.
 //!
 //! # The end
-//! Whoever closes first says so and waits for the answer. [`Socket::close`] waits for nothing: if no fiber receives, a waiter that is no fiber is left in the read slot, which reads on until
-//! the peer has closed, too; after [`PATIENCE`] the connection is closed in any case.
+//! Whoever closes first says so and waits for the answer. [`Socket::close`] waits for nothing: if no fiber
+//! receives, a waiter that is no fiber is left in the read slot, which reads on until the peer has closed,
+//! too; after [`PATIENCE`] the connection is closed in any case.
 //!
-//! What must not come (`frame.rs` says what that is) is answered with a close and its code, and ends the connection.
+//! What must not come (`frame.rs` says what that is) is answered with a close and its code, and ends the
+//! connection.
 //!
 //! # What always holds
 //! * A message is at most as long as the program allows; what is there of it is at most what has come.
 //! * Frames of several fibers that send do not mix: each is given to the connection whole.
 //! * Answers to pings do not pile up: none is sent while the peer does not read.
 //!
-//! Rejected: `permessage-deflate`, which keeps hundreds of kilobytes for each connection and lets a peer choose how much a message becomes.
+//! Rejected: `permessage-deflate`, which keeps hundreds of kilobytes for each connection and lets a peer
+//! choose how much a message becomes.
 
 mod accept;
 pub mod frame;
@@ -101,7 +108,8 @@ impl Socket {
         masks.split_off(at).try_into().ok()
     }
 
-    /// Sends a frame about the connection at once. Not for a peer that does not read, unless it is the last one.
+    /// Sends a frame about the connection at once. Not for a peer that does not read, unless it is the last
+    /// one.
     fn send_control(&self, opcode: Opcode, body: &[u8]) {
         let mut bytes = Vec::new();
         frame::put(&mut bytes, opcode, body, self.mask());
@@ -206,7 +214,8 @@ impl Socket {
     }
 }
 
-/// What the read slot holds after a close. It keeps the socket until the connection is closed, which it is in time.
+/// What the read slot holds after a close. It keeps the socket until the connection is closed, which it is in
+/// time.
 struct Drain(Arc<Socket>);
 
 impl Sleeper for Drain {
@@ -226,7 +235,8 @@ fn random(n: usize) -> Vec<u8> {
         match rustix::rand::getrandom(&mut bytes[at..], rustix::rand::GetRandomFlags::empty()) {
             Ok(more) => at += more,
             Err(Errno::INTR) => {}
-            // A kernel without it: masks protect proxies from scripts in browsers, which is not at stake here.
+            // A kernel without it: masks protect proxies from scripts in browsers, which is not at stake
+            // here.
             Err(_) => break,
         }
     }

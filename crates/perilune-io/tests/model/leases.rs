@@ -1,7 +1,8 @@
 //! The lease: a worker that waits for events, the poller's thread, and one who gives the worker a job.
 //!
-//! The kernel's set is a lock, a level-triggered bell and a count of edges. A sleeper that is never woken is a deadlock of the model, which loom reports. Times do not pass here, so a call that
-//! is lost is lost for ever.
+//! The kernel's set is a lock, a level-triggered bell and a count of edges. A sleeper that is never woken is
+//! a deadlock of the model, which loom reports. Times do not pass here, so a call that is lost is lost for
+//! ever.
 
 use super::explore;
 use super::lease::{Bell, Lease, To};
@@ -123,7 +124,8 @@ impl World {
         }
     }
 
-    /// What `Seat::wait` does, but that nobody retires. Who does not get the lease would sleep on the seat; here there is one worker.
+    /// What `Seat::wait` does, but that nobody retires. Who does not get the lease would sleep on the seat;
+    /// here there is one worker.
     fn work(&self) {
         loop {
             let mut given = self.seat.lock().unwrap();

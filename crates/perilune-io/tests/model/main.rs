@@ -1,5 +1,5 @@
-//! Model checks: every interleaving of a few threads, within a bound on preemptions. Here the slot: those who wait, the poller and whoever takes a wait back. `leases.rs`: who waits for
-//! descriptors.
+//! Model checks: every interleaving of a few threads, within a bound on preemptions. Here the slot: those who
+//! wait, the poller and whoever takes a wait back. `leases.rs`: who waits for descriptors.
 //!
 //! `src/slot.rs` and `src/lease.rs` are compiled here a second time, with loom's primitives.
 
@@ -19,7 +19,8 @@ mod sync {
         static ME: Thread = Thread::default();
     }
 
-    /// What wakes a thread that parks. Loom's own would also wake one that waits for a lock, and then be forgotten.
+    /// What wakes a thread that parks. Loom's own would also wake one that waits for a lock, and then be
+    /// forgotten.
     #[derive(Clone, Default)]
     pub struct Thread(Arc<(Mutex<bool>, Condvar)>);
 
@@ -122,7 +123,8 @@ fn a_reader_that_sleeps_is_woken() {
     });
 }
 
-/// A wait that is taken back (a timeout, a cancellation) swallows no wake that another one needs: who has been woken in vain passes it on.
+/// A wait that is taken back (a timeout, a cancellation) swallows no wake that another one needs: who has
+/// been woken in vain passes it on.
 #[test]
 fn a_wake_that_came_too_late_for_one_reaches_the_next() {
     explore(|| {

@@ -1,8 +1,9 @@
 //! Shared objects that processors wait for each other at: which, how long, in which domains.
 //!
-//! Domains write down how long their operations on shared objects (atomics, maps, channels) took longer than such operations take that nobody disturbs, and what had to be
-//! done again because another domain was faster ([`Kind::Contended`]). Only one operation in several is timed, and it counts for all of them: sums are estimates, good for finding *the* object, not for
-//! small differences.
+//! Domains write down how long their operations on shared objects (atomics, maps, channels) took longer than
+//! such operations take that nobody disturbs, and what had to be done again because another domain was faster
+//! ([`Kind::Contended`]). Only one operation in several is timed, and it counts for all of them: sums are
+//! estimates, good for finding *the* object, not for small differences.
 //!
 //! The share of an object is its part of the processor time of the domains that used it.
 

@@ -1,17 +1,20 @@
 //! The time of each domain, divided up without a rest.
 //!
-//! [`account`] subscribes to the replay (`replay/mod.rs`), which knows at each moment in which [`State`] every domain is. All times are integers, every moment belongs to one
-//! state, so the parts of a domain add up to the time of the trace exactly, whatever the events say.
+//! [`account`] subscribes to the replay (`replay/mod.rs`), which knows at each moment in which [`State`]
+//! every domain is. All times are integers, every moment belongs to one state, so the parts of a domain add
+//! up to the time of the trace exactly, whatever the events say.
 //!
 //! # Processor time
-//! `CpuTime` events say how much processor time a thread has used. Between two of them the domains that the thread owned should have run that long in all.
-//! If they were entered longer, the thread had no processor for the rest: that is taken off their working states in proportion, as `Displaced` or (from the collector's states)
-//! `CollectorWaiting`. The collector measures its longer steps itself (`StepEnd`); those are exact. Calls that sleep in the kernel are
-//! not counted as entered time here, though they use some processor time: so what is called displaced is rather too little than too much.
-//! Where it happened within the interval is not known, so [`Interval`]s show the states as if nobody had been displaced.
+//! `CpuTime` events say how much processor time a thread has used. Between two of them the domains that the
+//! thread owned should have run that long in all. If they were entered longer, the thread had no processor
+//! for the rest: that is taken off their working states in proportion, as `Displaced` or (from the
+//! collector's states) `CollectorWaiting`. The collector measures its longer steps itself (`StepEnd`); those
+//! are exact. Calls that sleep in the kernel are not counted as entered time here, though they use some
+//! processor time: so what is called displaced is rather too little than too much. Where it happened within
+//! the interval is not known, so [`Interval`]s show the states as if nobody had been displaced.
 //!
-//! *Rejected.* Sums of durations of span events, as tools that know only spans do: nested ones count twice, and one that is lost leaves a
-//! hole or an overlap that nobody notices.
+//! *Rejected.* Sums of durations of span events, as tools that know only spans do: nested ones count twice,
+//! and one that is lost leaves a hole or an overlap that nobody notices.
 
 use crate::analyse::state::{State, Times};
 use crate::replay::{self, Change, Replay, Subscriber};
@@ -76,8 +79,8 @@ pub fn account(trace: &Trace) -> Accounts {
     account_with(trace, &mut |_| {})
 }
 
-/// As [`account`]; `f` gets every interval. Those of a domain come in order of time but for `Waiting`, which comes when it is known what for: no later than the
-/// next time that a fiber of the domain runs.
+/// As [`account`]; `f` gets every interval. Those of a domain come in order of time but for `Waiting`, which
+/// comes when it is known what for: no later than the next time that a fiber of the domain runs.
 pub fn account_with(trace: &Trace, f: &mut dyn FnMut(Interval)) -> Accounts {
     let mut books = Books::default();
     let mut intervals = Intervals(f);

@@ -1,14 +1,18 @@
-//! What the collectors of a program did: how often, how long it stopped for them, how much went through their hands.
+//! What the collectors of a program did: how often, how long it stopped for them, how much went through their
+//! hands.
 //!
 //! # Terms
-//! * A *pause* is a step of the collector, from `StepBegin` to `StepEnd`, the end of a scope that had allocated something, or a search for cycles. Finalisers run after a step and are the
-//!   program's code: they are counted apart.
-//! * *Allocated* is what collections and ends of scopes found to have been allocated, and what the domain had allocated since when it ended. What a domain that lives has allocated
-//!   since its last collection is not known: at most a nursery.
+//! * A *pause* is a step of the collector, from `StepBegin` to `StepEnd`, the end of a scope that had
+//!   allocated something, or a search for cycles. Finalisers run after a step and are the program's code:
+//!   they are counted apart.
+//! * *Allocated* is what collections and ends of scopes found to have been allocated, and what the domain had
+//!   allocated since when it ended. What a domain that lives has allocated since its last collection is not
+//!   known: at most a nursery.
 //! * *Survival* is the part of what was allocated that minor collections have kept.
 //!
-//! Spans are paired by the replay: what has no beginning or no end, because it was lost, is not counted as a pause. How much time went to the
-//! collector is in the accounts ([`super::domains`]), which have no such gaps.
+//! Spans are paired by the replay: what has no beginning or no end, because it was lost, is not counted as a
+//! pause. How much time went to the collector is in the accounts ([`super::domains`]), which have no such
+//! gaps.
 
 use crate::analyse::domains::{self, Accounts};
 use crate::analyse::histogram::Histogram;
@@ -147,7 +151,8 @@ pub struct Report {
     pub outside: Collections,
     /// All of it.
     pub total: Collections,
-    /// What was copied into domains, by the place that had sent it; the most bytes first. Without a place: `None`.
+    /// What was copied into domains, by the place that had sent it; the most bytes first. Without a place:
+    /// `None`.
     pub sent: Vec<(Option<String>, Sent)>,
 }
 

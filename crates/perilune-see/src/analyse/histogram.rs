@@ -1,7 +1,7 @@
 //! Percentiles of any number of values in little memory.
 //!
-//! Values below 128 have a bucket each; above that each power of two is divided into 64, so that a percentile is right to within 1.6%.
-//! Count, sum, smallest and largest are exact.
+//! Values below 128 have a bucket each; above that each power of two is divided into 64, so that a percentile
+//! is right to within 1.6%. Count, sum, smallest and largest are exact.
 
 /// How values are distributed.
 #[derive(Clone, Debug, Default)]

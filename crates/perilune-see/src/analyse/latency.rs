@@ -10,8 +10,9 @@
 //! | timer | a deadline | the timer rings | where the wait began that it limits |
 //! | task | a task's function begins | it ends | the function's name |
 //!
-//! The slowest of each kind are kept, so that a thousand late timers do not hide the one long pause; [`Latency::slowest`] mixes them. What a task took is a duration and no
-//! delay, so it is not among the slowest.
+//! The slowest of each kind are kept, so that a thousand late timers do not hide the one long pause;
+//! [`Latency::slowest`] mixes them. What a task took is a duration and no delay, so it is not among the
+//! slowest.
 
 use crate::analyse::histogram::Histogram;
 use crate::replay::{self, Change, PhaseOver, Replay, Subscriber, Task};
@@ -206,7 +207,8 @@ impl Subscriber for Look {
 }
 
 impl Look {
-    /// A pause has ended, in which the thread had no processor for so many ten-thousandths of the time; an event may follow that says where it was.
+    /// A pause has ended, in which the thread had no processor for so many ten-thousandths of the time; an
+    /// event may follow that says where it was.
     fn pause(&mut self, from: u64, to: u64, domain: u32, away: u64, replay: &Replay) {
         let mut next = slow(Delay::Pause, from, to, domain, replay.running(Who::Domain(domain)));
         next.away = (next.ns as u128 * away as u128 / 10_000) as u64;

@@ -1,11 +1,13 @@
 //! Parallel loops: how well the domains of a pool shared the work, and why not better.
 //!
-//! A loop lasts from its begin to the end of its last part. In that time each domain of its pool can have been *occupied*: a part's fiber ran in it, with a processor (`worked`) or without
-//! (`displaced`); collections that stopped a part count as its work. What is left of the time that the pool offered (length of the loop times domains) is *idle*: there was no part to run, or the
-//! part waited for something.
+//! A loop lasts from its begin to the end of its last part. In that time each domain of its pool can have
+//! been *occupied*: a part's fiber ran in it, with a processor (`worked`) or without (`displaced`);
+//! collections that stopped a part count as its work. What is left of the time that the pool offered (length
+//! of the loop times domains) is *idle*: there was no part to run, or the part waited for something.
 //!
-//! The *imbalance* is the time that the busiest domain was occupied, divided by the mean of all: 1 is perfect, and with `n` domains `n` is the worst, when one does everything.
-//! It is what a loop takes longer than it need to.
+//! The *imbalance* is the time that the busiest domain was occupied, divided by the mean of all: 1 is
+//! perfect, and with `n` domains `n` is the worst, when one does everything. It is what a loop takes longer
+//! than it need to.
 //!
 //! Loops of one place, with equal chunks, on equal pools are one row.
 
@@ -143,7 +145,8 @@ struct Books {
     last: HashMap<Who, (Kind, usize)>,
 }
 
-/// The loops of a trace: those that left most time idle first. The events needed are those of the categories `life` and `task`; with `wait` the places are known.
+/// The loops of a trace: those that left most time idle first. The events needed are those of the categories
+/// `life` and `task`; with `wait` the places are known.
 pub fn loops(trace: &Trace) -> Vec<Site> {
     let mut books = Books::default();
     replay::run(trace, &mut [&mut books]);

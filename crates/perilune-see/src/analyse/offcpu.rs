@@ -1,10 +1,14 @@
-//! Where a program does not use the processor: waits and calls that sleep, for what, how long, and who ended them.
+//! Where a program does not use the processor: waits and calls that sleep, for what, how long, and who ended
+//! them.
 //!
-//! A wait is measured from the moment that its fiber stopped running to the moment that it runs again; what lies between being woken and running is its *delay*, which
-//! is nobody's wait but a matter of threads and processors. A call that sleeps in the kernel is measured from begin to end. Waits and calls that had not ended
-//! when the trace did count up to there.
+//! A wait is measured from the moment that its fiber stopped running to the moment that it runs again; what
+//! lies between being woken and running is its *delay*, which is nobody's wait but a matter of threads and
+//! processors. A call that sleeps in the kernel is measured from begin to end. Waits and calls that had not
+//! ended when the trace did count up to there.
 //!
-//! The replay (`replay/mod.rs`) knows when waits and calls are over, and leaves out what spans lost events. Who ended a wait is the code that ran when the wake was written: a fiber, known by its function, or a thread of the runtime such as the timers'.
+//! The replay (`replay/mod.rs`) knows when waits and calls are over, and leaves out what spans lost events.
+//! Who ended a wait is the code that ran when the wake was written: a fiber, known by its function, or a
+//! thread of the runtime such as the timers'.
 
 pub use crate::replay::Waker;
 use crate::replay::{self, Change, Replay, Subscriber};
@@ -118,7 +122,8 @@ impl Sums {
     }
 }
 
-/// Objects of which there is one for each use (tasks, loops) are counted together: by kind, unless they have a name. So are those that have one, but of which there are many.
+/// Objects of which there is one for each use (tasks, loops) are counted together: by kind, unless they have
+/// a name. So are those that have one, but of which there are many.
 pub(super) fn common(trace: &Trace, object: ObjectRef) -> ObjectRef {
     let is_one = trace.definitions.has_label(object) && !object.kind().is_fleeting();
     if is_one { object } else { ObjectRef::new(object.kind(), 0) }

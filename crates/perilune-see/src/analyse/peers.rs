@@ -1,7 +1,9 @@
 //! Connections: what kept a program and its peers from each other, and whose fault it was.
 //!
-//! Of most of it the program's own events tell the cause (`SlowWait`, `SmallWrites`; the room of sockets says what they are told from). A *starved loop* is found here: fibers whose waits for the outside were over
-//! had to wait for their turn while one fiber of their domain ran, and ran. What had to wait less than [`STARVED`] for it does not count.
+//! Of most of it the program's own events tell the cause (`SlowWait`, `SmallWrites`; the room of sockets says
+//! what they are told from). A *starved loop* is found here: fibers whose waits for the outside were over had
+//! to wait for their turn while one fiber of their domain ran, and ran. What had to wait less than
+//! [`STARVED`] for it does not count.
 //!
 //! Findings are by cause and place, those that cost most first.
 
@@ -48,7 +50,8 @@ impl Trouble {
 pub struct Finding {
     /// Which.
     pub trouble: Trouble,
-    /// Where it was waited or written; of a starved loop, where the one that ran was last. Number of a call path, 0 if it is not known.
+    /// Where it was waited or written; of a starved loop, where the one that ran was last. Number of a call
+    /// path, 0 if it is not known.
     pub stack: u32,
     /// The function of the fiber that waited, or ran; 0: not known.
     pub name: u64,

@@ -1,6 +1,7 @@
 //! Requests: how long servers took to answer, and what that time went to.
 //!
-//! A request belongs to one fiber from its `RequestBegin` to its `RequestEnd`, so its parts are what the replay knows of that fiber. They add up to the whole without a rest:
+//! A request belongs to one fiber from its `RequestBegin` to its `RequestEnd`, so its parts are what the
+//! replay knows of that fiber. They add up to the whole without a rest:
 //!
 //! | part | |
 //! |---|---|
@@ -11,8 +12,9 @@
 //! | ready | what is left of the handler's time: it could have run, and others did |
 //! | writing | from the handler's return to the moment at which the whole answer has been handed over |
 //!
-//! A fiber that was woken by the bytes of a request has waited for its turn before the request begins, which is the program's queue as much as any other: that delay counts, if the fiber has run since without
-//! a break. Of a request that came behind another one on the same connection, HTTP does not know when it came.
+//! A fiber that was woken by the bytes of a request has waited for its turn before the request begins, which
+//! is the program's queue as much as any other: that delay counts, if the fiber has run since without a
+//! break. Of a request that came behind another one on the same connection, HTTP does not know when it came.
 
 use super::histogram::Histogram;
 use super::offcpu::{Cause, common};

@@ -1,7 +1,9 @@
 //! What the kernel's scheduler did to a program's domains, from a trace that has its records (`kernel.rs`).
 //!
-//! A domain's thread is *displaced* when it could go on but another runs on its processor; the time counts for whoever displaced it until the thread runs again. A wake is *late* by the time
-//! from when a fiber was woken, or a domain got something to do, to when it ran; for the latest of them it is said who had the processors meanwhile.
+//! A domain's thread is *displaced* when it could go on but another runs on its processor; the time counts
+//! for whoever displaced it until the thread runs again. A wake is *late* by the time from when a fiber was
+//! woken, or a domain got something to do, to when it ran; for the latest of them it is said who had the
+//! processors meanwhile.
 
 use crate::replay::{self, Change, Replay, Subscriber};
 use crate::trace::{Event, Trace, Who};

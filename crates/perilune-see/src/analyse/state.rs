@@ -1,7 +1,8 @@
 //! The parts that a domain's time is divided into.
 //!
-//! At every moment a domain is in exactly one [`State`]. Those of *running* ([`State::is_running`]) are spent by a thread that owns the domain; of
-//! these, two are not work: [`State::CollectorWaiting`] and [`State::Displaced`] are time in which that thread did not have a processor.
+//! At every moment a domain is in exactly one [`State`]. Those of *running* ([`State::is_running`]) are spent
+//! by a thread that owns the domain; of these, two are not work: [`State::CollectorWaiting`] and
+//! [`State::Displaced`] are time in which that thread did not have a processor.
 
 use std::ops::{AddAssign, Index, IndexMut};
 
@@ -135,7 +136,8 @@ impl Times {
         self.sum_of(State::is_working)
     }
 
-    /// Takes `amount` (at most the sum) off the states in proportion, without a rest: what was taken off each.
+    /// Takes `amount` (at most the sum) off the states in proportion, without a rest: what was taken off
+    /// each.
     pub(crate) fn shares(&self, amount: u64) -> Times {
         let all = self.sum();
         let mut taken = Times::default();

@@ -1,8 +1,10 @@
-//! Chrome's JSON format ("Trace Event Format"), which `chrome://tracing`, Perfetto, Speedscope and others read.
+//! Chrome's JSON format ("Trace Event Format"), which `chrome://tracing`, Perfetto, Speedscope and others
+//! read.
 //!
-//! A group of rows is written as a process, a row's level as a thread of it: that is all the structure the format has. Times are microseconds with three
-//! digits behind the point, so nothing is lost. Bars are complete events (`X`), moments instants (`i`), curves counters (`C`), links flows (`s` and `f`).
-//! A bar of no length is written as one of a nanosecond: readers throw empty ones away.
+//! A group of rows is written as a process, a row's level as a thread of it: that is all the structure the
+//! format has. Times are microseconds with three digits behind the point, so nothing is lost. Bars are
+//! complete events (`X`), moments instants (`i`), curves counters (`C`), links flows (`s` and `f`). A bar of
+//! no length is written as one of a nanosecond: readers throw empty ones away.
 
 use super::perfetto::{Argument, arguments, stack_text};
 use crate::view::Timeline;

@@ -1,4 +1,5 @@
-//! Perfetto's format: a protobuf message `Trace` of `TracePacket`s with track events, for <https://ui.perfetto.dev> and `trace_processor`.
+//! Perfetto's format: a protobuf message `Trace` of `TracePacket`s with track events, for
+//! <https://ui.perfetto.dev> and `trace_processor`.
 //!
 //! | here | there |
 //! |---|---|
@@ -10,10 +11,12 @@
 //! | a moment | an instant |
 //! | a link | a flow: an instant where it is caused, and one where it takes effect |
 //!
-//! Names, categories and argument names are interned: defined in the first packet that uses them, referred to by number after. Packets of a track are in order of time; packets of the file
-//! as a whole are not, which the format allows. Times are `CLOCK_MONOTONIC`, tied to the time of day by a clock snapshot.
+//! Names, categories and argument names are interned: defined in the first packet that uses them, referred to
+//! by number after. Packets of a track are in order of time; packets of the file as a whole are not, which
+//! the format allows. Times are `CLOCK_MONOTONIC`, tied to the time of day by a clock snapshot.
 //!
-//! The format is written by hand: the few messages that are needed are a few lines each, and no crate for it is kept well. Field numbers are those of Perfetto's public `.proto` files.
+//! The format is written by hand: the few messages that are needed are a few lines each, and no crate for it
+//! is kept well. Field numbers are those of Perfetto's public `.proto` files.
 
 use crate::protobuf::Message;
 use crate::view::Timeline;

@@ -1,10 +1,12 @@
 //! Two snapshots: what became more, and who holds it.
 //!
-//! Objects do not move, so within a process an object of the second snapshot that has the address and kind of one in the first is the same (or has taken its place: all the same for
-//! this purpose). Between two runs of a program objects are the same if the shortest paths to them are.
+//! Objects do not move, so within a process an object of the second snapshot that has the address and kind of
+//! one in the first is the same (or has taken its place: all the same for this purpose). Between two runs of
+//! a program objects are the same if the shortest paths to them are.
 //!
-//! **Growth** belongs to the nearest dominator that was there before: a cache that gains entries, not each entry, nor `_G`. So the growths add up to the difference of
-//! the whole, but for what no object of both holds.
+//! **Growth** belongs to the nearest dominator that was there before: a cache that gains entries, not each
+//! entry, nor `_G`. So the growths add up to the difference of the whole, but for what no object of both
+//! holds.
 
 use super::dominators::NONE;
 use super::graph::{Graph, Step};
@@ -122,7 +124,8 @@ pub fn growth(old: &Graph, new: &Graph) -> Vec<Growth> {
         set
     };
     let (numbers, names) = super::summary::group_numbers(new);
-    // What each keeps for itself: its own bytes, and those of what it dominates without another one of both between.
+    // What each keeps for itself: its own bytes, and those of what it dominates without another one of both
+    // between.
     let now = shares(new, |n| partner[n as usize].is_some());
     let before = shares(old, |n| in_both_old[n as usize]);
     let mut bytes: HashMap<u32, i64> = HashMap::new();
@@ -200,7 +203,8 @@ mod tests {
     use super::*;
     use perilune_trace::heapshot::write::Description;
 
-    /// A global `cache` with so many entries of 100 bytes each behind a table of 10; the addresses differ by `shift`.
+    /// A global `cache` with so many entries of 100 bytes each behind a table of 10; the addresses differ by
+    /// `shift`.
     fn snapshot(entries: u64, started: u64, shift: u64) -> Snapshot {
         let head =
             perilune_trace::heapshot::write::Head { process: 1, started, taken: 0, domain: 1, name: b"main" };

@@ -1,8 +1,11 @@
-//! Dominators: `d` dominates `n` if every path from the root to `n` passes through `d`. The nearest one is the *immediate* dominator; these form a tree.
+//! Dominators: `d` dominates `n` if every path from the root to `n` passes through `d`. The nearest one is
+//! the *immediate* dominator; these form a tree.
 //!
-//! The algorithm is semi-NCA (Georgiadis): number nodes in the order of a depth-first search, find semidominators as Lengauer and Tarjan do, with paths compressed,
-//! then walk up the tree under construction until a number is no greater than the semidominator's. Nearly linear; everything is iterative, since lists of
-//! a million nodes are ordinary. Iterating over reverse postorder until nothing changes is shorter, but quadratic for lists with links back.
+//! The algorithm is semi-NCA (Georgiadis): number nodes in the order of a depth-first search, find
+//! semidominators as Lengauer and Tarjan do, with paths compressed, then walk up the tree under construction
+//! until a number is no greater than the semidominator's. Nearly linear; everything is iterative, since lists
+//! of a million nodes are ordinary. Iterating over reverse postorder until nothing changes is shorter, but
+//! quadratic for lists with links back.
 
 /// No node.
 pub const NONE: u32 = u32::MAX;
@@ -15,8 +18,8 @@ pub struct Dominators {
     pub order: Vec<u32>,
 }
 
-/// The dominators of a graph of `count` nodes, seen from `root`. `successor(n, k)` is the node that reference `k` of `n` leads to ([`NONE`]: it counts for nothing); `None` when
-/// there are no more.
+/// The dominators of a graph of `count` nodes, seen from `root`. `successor(n, k)` is the node that reference
+/// `k` of `n` leads to ([`NONE`]: it counts for nothing); `None` when there are no more.
 pub fn dominators(count: usize, root: u32, successor: impl Fn(u32, u32) -> Option<u32>) -> Dominators {
     // Numbers by depth-first search; from here on everything but `order` is in these numbers.
     let mut number = vec![NONE; count];
@@ -100,8 +103,8 @@ pub fn dominators(count: usize, root: u32, successor: impl Fn(u32, u32) -> Optio
     Dominators { parent, order }
 }
 
-/// The node with the least semidominator on the path from `v` up to, and without, the first node whose number is at most `last`; compresses the path. All nodes above
-/// `last` have been dealt with.
+/// The node with the least semidominator on the path from `v` up to, and without, the first node whose number
+/// is at most `last`; compresses the path. All nodes above `last` have been dealt with.
 fn evaluate(
     v: u32,
     last: u32,

@@ -1,7 +1,8 @@
 //! A snapshot as a graph: who dominates whom, what each object retains, the shortest way to it from a root.
 //!
-//! Ways begin at globals and modules if there is such a way, else on stacks, else at roots of the runtime. References that may be ones by chance (words of native stacks), keys of
-//! tables and the code of functions lead on only where nothing else does: what a person wants to read is `_G.cache[17]`.
+//! Ways begin at globals and modules if there is such a way, else on stacks, else at roots of the runtime.
+//! References that may be ones by chance (words of native stacks), keys of tables and the code of functions
+//! lead on only where nothing else does: what a person wants to read is `_G.cache[17]`.
 
 use super::dominators::{NONE, dominators};
 use super::read::{Edge, Root, Snapshot};
@@ -117,7 +118,8 @@ impl<'a> Graph<'a> {
         all
     }
 
-    /// Can it be reached? Only what has been found by a strong reference is in a snapshot, so no only in damaged ones.
+    /// Can it be reached? Only what has been found by a strong reference is in a snapshot, so no only in
+    /// damaged ones.
     pub fn is_reachable(&self, n: u32) -> bool {
         self.last_step(n).is_some()
     }

@@ -1,6 +1,7 @@
 //! Objects for people: what they are, and paths to them.
 //!
-//! A path is written as Lua would (`_G.cache["a b"].items[17]`); what is no expression stands in angles: `<metatable>`, `<upvalue cache>`.
+//! A path is written as Lua would (`_G.cache["a b"].items[17]`); what is no expression stands in angles:
+//! `<metatable>`, `<upvalue cache>`.
 
 use super::graph::{Graph, Step};
 use super::read::Edge;
@@ -133,7 +134,8 @@ impl Graph<'_> {
         h.finish()
     }
 
-    /// The name of the class of tables with this metatable: its `__name`, or what it is called where it is found.
+    /// The name of the class of tables with this metatable: its `__name`, or what it is called where it is
+    /// found.
     fn class_name(&self, metatable: u32) -> Option<String> {
         if let Some(known) = self.class_names.borrow().get(&metatable) {
             return known.clone();

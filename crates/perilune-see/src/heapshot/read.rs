@@ -1,6 +1,8 @@
-//! Reading snapshots. Whatever the bytes are, the result is a snapshot in which all numbers refer to something, or an error; memory stays in proportion to the file.
+//! Reading snapshots. Whatever the bytes are, the result is a snapshot in which all numbers refer to
+//! something, or an error; memory stays in proportion to the file.
 //!
-//! Several domains, in one file or in several, become one [`Snapshot`]. An island that several of them refer to is one node.
+//! Several domains, in one file or in several, become one [`Snapshot`]. An island that several of them refer
+//! to is one node.
 
 use perilune_trace::heapshot::format::*;
 use std::collections::HashMap;

@@ -63,7 +63,8 @@ pub fn types(g: &Graph) -> Vec<Group> {
         group.count += 1;
         group.bytes = group.bytes.saturating_add(node.bytes());
     }
-    // A node counts if no dominator of it is of the same group. Dominators come first, so depth and what is open can be kept on a stack.
+    // A node counts if no dominator of it is of the same group. Dominators come first, so depth and what is
+    // open can be kept on a stack.
     let mut open: Vec<(u32, u32)> = Vec::new();
     let mut inside = vec![0u32; groups.len()];
     let children = Children::new(g);
@@ -128,7 +129,8 @@ impl Children {
     }
 }
 
-/// The nodes that retain most, without those whose bytes nearly all belong to one other node: of a chain the end is shown.
+/// The nodes that retain most, without those whose bytes nearly all belong to one other node: of a chain the
+/// end is shown.
 pub fn retainers(g: &Graph, most: usize) -> Vec<u32> {
     let children = Children::new(g);
     let mut all: Vec<u32> = g

@@ -1,8 +1,11 @@
-//! Flame graphs: each call path a column of boxes, as wide as what it stands for; callers below, what they call above.
+//! Flame graphs: each call path a column of boxes, as wide as what it stands for; callers below, what they
+//! call above.
 //!
-//! The picture is one SVG without references to anything outside. In a browser, a click on a box makes it as wide as the picture, a click on the bottom row shows all again,
-//! and Ctrl-F (or the field of the page) marks the functions whose names contain a text and says what they stand for. Without scripts it is a picture with tooltips. Boxes narrower than a
-//! tenth of a pixel are left out; their sum is in the box below them.
+//! The picture is one SVG without references to anything outside. In a browser, a click on a box makes it as
+//! wide as the picture, a click on the bottom row shows all again, and Ctrl-F (or the field of the page)
+//! marks the functions whose names contain a text and says what they stand for. Without scripts it is a
+//! picture with tooltips. Boxes narrower than a tenth of a pixel are left out; their sum is in the box below
+//! them.
 
 use super::tree::{Grain, Tree};
 use super::{Profile, Unit};
@@ -53,7 +56,8 @@ fn escape(text: &str) -> String {
     s
 }
 
-/// Warm colours for Lua, blue for natives, green for the collector and other things of the runtime; the hue of a function is always the same.
+/// Warm colours for Lua, blue for natives, green for the collector and other things of the runtime; the hue
+/// of a function is always the same.
 fn colour(name: &str, kind: u32) -> String {
     let hash = name.bytes().fold(0x811c_9dc5u32, |h, b| (h ^ b as u32).wrapping_mul(0x0100_0193));
     let (spread, light) = ((hash % 32) as i32, 62 + (hash >> 8) % 12);

@@ -1,8 +1,8 @@
 //! Profiles in other people's formats.
 //!
 //! * **Folded stacks**: `main;work;string.rep 40`, one path a line, as flame graph scripts read them.
-//! * **pprof**: the protobuf message `perftools.profiles.Profile`, uncompressed; `go tool pprof`, Speedscope, Grafana and others read it. Functions, lines and
-//!   all measures are in it, the domain as a label.
+//! * **pprof**: the protobuf message `perftools.profiles.Profile`, uncompressed; `go tool pprof`, Speedscope,
+//!   Grafana and others read it. Functions, lines and all measures are in it, the domain as a label.
 //! * **speedscope**: the JSON of <https://www.speedscope.app>, one sampled profile for each domain.
 
 use super::tree::paths;
@@ -35,7 +35,8 @@ fn label(profile: &Profile, node: &perilune_trace::layout::StackNode) -> String 
     }
 }
 
-/// Functions for readers that tell functions apart by their names: the place is part of a name that several of them have.
+/// Functions for readers that tell functions apart by their names: the place is part of a name that several
+/// of them have.
 struct Names<'p> {
     profile: &'p Profile,
     /// Names that more than one function has.

@@ -6,8 +6,10 @@
 //! | `flame.rs` | flame graphs: SVG, and a page with one |
 //! | `formats.rs` | folded stacks, pprof, speedscope |
 //!
-//! A [`Profile`] knows for each call path how much of each of its *measures* it stands for: nanoseconds of processor time, bytes allocated, and so on. The first measure is
-//! the one that tables and graphs are ordered by. Paths are kept as the numbers that the trace's definitions give them, so a profile is small whatever the trace was.
+//! A [`Profile`] knows for each call path how much of each of its *measures* it stands for: nanoseconds of
+//! processor time, bytes allocated, and so on. The first measure is the one that tables and graphs are
+//! ordered by. Paths are kept as the numbers that the trace's definitions give them, so a profile is small
+//! whatever the trace was.
 
 pub mod flame;
 pub mod formats;
@@ -44,7 +46,8 @@ pub struct Measure {
 pub struct Profile {
     /// What is counted; the first is what matters most.
     pub measures: Vec<Measure>,
-    /// For each call path (0: none is known) and domain (0: outside of all) its values, as many as there are measures.
+    /// For each call path (0: none is known) and domain (0: outside of all) its values, as many as there are
+    /// measures.
     pub samples: Vec<Sample>,
     /// Names.
     pub definitions: Definitions,
@@ -199,7 +202,8 @@ pub(crate) mod tests {
     use crate::trace::Event;
     use perilune_trace::layout::DefinitionKind;
 
-    /// Definitions as a program would have written them: `(parent, function, source, line)` for each call path.
+    /// Definitions as a program would have written them: `(parent, function, source, line)` for each call
+    /// path.
     pub fn definitions(paths: &[(u32, &str, &str, u32)]) -> Definitions {
         let mut bytes = Vec::new();
         let mut add = |kind: DefinitionKind, body: &[u8]| {

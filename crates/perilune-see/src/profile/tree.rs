@@ -1,7 +1,8 @@
 //! A profile as a tree of calls, and as tables.
 //!
-//! Frames of one function are one node, whatever lines they stand at ([`Grain::Functions`]), or one for each line ([`Grain::Lines`]). In tables a function's *self* value is what its
-//! own instructions stand for, its *total* also what it called; recursion counts once.
+//! Frames of one function are one node, whatever lines they stand at ([`Grain::Functions`]), or one for each
+//! line ([`Grain::Lines`]). In tables a function's *self* value is what its own instructions stand for, its
+//! *total* also what it called; recursion counts once.
 
 use super::Profile;
 use perilune_trace::layout::StackNode;

@@ -48,7 +48,8 @@ pub struct Domain {
     entered: bool,
     /// It was found entered, so some fiber may run of which nothing is known.
     found: bool,
-    /// Events were lost: there may be fibers of which nothing is known. How many there were when it was left last.
+    /// Events were lost: there may be fibers of which nothing is known. How many there were when it was left
+    /// last.
     doubt: Option<Option<u64>>,
     ready: Option<u64>,
     /// Spans that the running fiber is in, or those that are in none.

@@ -1,14 +1,17 @@
-//! The replay: turns events, in order of time, into the states of domains, fibers and tasks. Every tool that says what a program did at a moment, or how long something
-//! lasted, subscribes to it; nobody else keeps such books.
+//! The replay: turns events, in order of time, into the states of domains, fibers and tasks. Every tool that
+//! says what a program did at a moment, or how long something lasted, subscribes to it; nobody else keeps
+//! such books.
 //!
 //! # A domain
 //! ```text
 //!   absent ──DomainBegin──▶ left ◀──DomainLeave── entered ──▶ ... ──DomainEnd──▶ absent
 //!                             └──────DomainEnter────▲
 //! ```
-//! *Entered*: a thread owns it. Every event that a domain writes itself implies that. Within it the innermost *span* decides (a phase of the collector, a blocking call), else
-//! whether a fiber runs ([`State::Lua`]) or none ([`State::Scheduler`]). *Left*, it is `Ready` if something has been given to it, else `Blocked` if a fiber of it is in a
-//! blocking call, else `Waiting` if it has fibers, else `Idle`. At each moment it is in exactly one [`State`], and [`Change::Interval`] tells each of them once.
+//! *Entered*: a thread owns it. Every event that a domain writes itself implies that. Within it the innermost
+//! *span* decides (a phase of the collector, a blocking call), else whether a fiber runs ([`State::Lua`]) or
+//! none ([`State::Scheduler`]). *Left*, it is `Ready` if something has been given to it, else `Blocked` if a
+//! fiber of it is in a blocking call, else `Waiting` if it has fibers, else `Idle`. At each moment it is in
+//! exactly one [`State`], and [`Change::Interval`] tells each of them once.
 //!
 //! # A fiber
 //! ```text
@@ -16,35 +19,45 @@
 //!                                         │  └──FiberPark, blocked──▶ in a call ──FiberRun──▶ running
 //!                                         └──FiberPark, ended──▶ gone
 //! ```
-//! The code that is in no fiber is one, too: the *root*. A wait lasts from the moment that its fiber parks to the moment that it runs again ([`Change::WaitOver`]); what lies
-//! between the wake and the run is its *delay*. A blocking call lasts from `BlockBegin` to its own `BlockEnd` ([`Change::CallOver`]); a call within a call is part of it.
-//! Spans nest within one fiber's run; each fiber has a stack of those that it is in, since a finaliser may block while other fibers run.
+//! The code that is in no fiber is one, too: the *root*. A wait lasts from the moment that its fiber parks to
+//! the moment that it runs again ([`Change::WaitOver`]); what lies between the wake and the run is its
+//! *delay*. A blocking call lasts from `BlockBegin` to its own `BlockEnd` ([`Change::CallOver`]); a call
+//! within a call is part of it. Spans nest within one fiber's run; each fiber has a stack of those that it is
+//! in, since a finaliser may block while other fibers run.
 //!
 //! # A task
-//! `TaskCreated` ──▶ queued ──`TaskStart`──▶ started ──`TaskEnd`──▶ over. Created and started are told by different domains.
+//! `TaskCreated` ──▶ queued ──`TaskStart`──▶ started ──`TaskEnd`──▶ over. Created and started are told by
+//! different domains.
 //!
 //! # For what a domain waits
-//! A domain may have many fibers that wait for different things. Time of waiting is ascribed to the wait whose fiber runs first afterwards: that is the one that would have
-//! had to be over sooner. If a new fiber runs first, to the wait that had begun last. So intervals of `Waiting` are told when that is known: no later than the
-//! next run of a fiber of the domain.
+//! A domain may have many fibers that wait for different things. Time of waiting is ascribed to the wait
+//! whose fiber runs first afterwards: that is the one that would have had to be over sooner. If a new fiber
+//! runs first, to the wait that had begun last. So intervals of `Waiting` are told when that is known: no
+//! later than the next run of a fiber of the domain.
 //!
 //! # Gaps
-//! Rings overwrite what nobody has read. The reader writes down where: [`Kind::Lost`] stands behind the last event of a writer that is left. There is one answer to it, for all
-//! tools: **from there on nothing is known of that writer** until its next event. Its state is [`State::Unknown`]; its fibers, spans, waits, calls and phases under way are
-//! forgotten, so nothing is measured across a gap, neither as a duration nor as an open end; [`Change::Gap`] tells subscribers to forget what they keep of it. Its next
-//! event says that it is entered; whether a fiber runs is learnt from the next `FiberRun`, and until a fiber is seen to wait, or a `DomainLeave` tells how many fibers there are, a
-//! domain that is left is `Unknown` and not idle. What other writers said of it (that it was made ready) counts. Tasks created before a gap are not known to be
-//! still queued after it.
+//! Rings overwrite what nobody has read. The reader writes down where: [`Kind::Lost`] stands behind the last
+//! event of a writer that is left. There is one answer to it, for all tools: **from there on nothing is known
+//! of that writer** until its next event. Its state is [`State::Unknown`]; its fibers, spans, waits, calls
+//! and phases under way are forgotten, so nothing is measured across a gap, neither as a duration nor as an
+//! open end; [`Change::Gap`] tells subscribers to forget what they keep of it. Its next event says that it is
+//! entered; whether a fiber runs is learnt from the next `FiberRun`, and until a fiber is seen to wait, or a
+//! `DomainLeave` tells how many fibers there are, a domain that is left is `Unknown` and not idle. What other
+//! writers said of it (that it was made ready) counts. Tasks created before a gap are not known to be still
+//! queued after it.
 //!
-//! An event that does not fit what went before, without a gap that says why (a tool attached late, a file is damaged), changes the state to what it implies, and is counted
-//! in [`Domain::misfits`].
+//! An event that does not fit what went before, without a gap that says why (a tool attached late, a file is
+//! damaged), changes the state to what it implies, and is counted in [`Domain::misfits`].
 //!
 //! # Order
-//! For each event a subscriber first gets the changes that it brings, those that end something first, then the event itself; by then the replay is in the state after the
-//! event. Events of a live program come ring by ring: a time before the last one counts as that.
+//! For each event a subscriber first gets the changes that it brings, those that end something first, then
+//! the event itself; by then the replay is in the state after the event. Events of a live program come ring
+//! by ring: a time before the last one counts as that.
 //!
-//! *Rejected.* A state machine in each tool (they disagreed about lost events, and each fault had to be mended in several); durations as differences of begin and end events
-//! (nested ones count twice, and one that is lost leaves a hole that nobody notices); a list of intervals made beforehand (as large as the trace, and useless to a live view).
+//! *Rejected.* A state machine in each tool (they disagreed about lost events, and each fault had to be
+//! mended in several); durations as differences of begin and end events (nested ones count twice, and one
+//! that is lost leaves a hole that nobody notices); a list of intervals made beforehand (as large as the
+//! trace, and useless to a live view).
 
 mod domain;
 
@@ -178,7 +191,8 @@ pub enum Change {
     Interval(Interval),
     /// A wait is over.
     WaitOver(WaitOver),
-    /// A fiber that was woken runs. In contrast to [`Change::WaitOver`] it need not be known for what it waited.
+    /// A fiber that was woken runs. In contrast to [`Change::WaitOver`] it need not be known for what it
+    /// waited.
     WakeOver {
         /// Whose.
         fiber: FiberRef,
@@ -263,7 +277,8 @@ pub struct Replay {
     tasks: HashMap<ObjectRef, Task>,
     /// Phases under way of threads outside of domains.
     outside: HashMap<u32, Vec<(Kind, u64)>>,
-    /// Tasks that are over, whose making has not been told: it was before the trace, or it is in a ring that is read later.
+    /// Tasks that are over, whose making has not been told: it was before the trace, or it is in a ring that
+    /// is read later.
     early: HashSet<ObjectRef>,
     /// Threads that rang a timer.
     timers: HashSet<Who>,
@@ -309,7 +324,8 @@ impl Replay {
                     What::FiberRun(FiberRun { fiber }) | What::FiberPark(FiberPark { fiber, .. }),
                     Some(number),
                 ) if begun.insert(fiber) && !gaps.contains(&number) => {
-                    // If the domain's beginning was seen, so would have been the fiber's; the root begins with its first run.
+                    // If the domain's beginning was seen, so would have been the fiber's; the root begins
+                    // with its first run.
                     if let Some(d) = replay.domains.get_mut(&number).filter(|d| d.exists) {
                         d.fibers.insert(fiber, Fiber::default());
                     }
@@ -456,7 +472,8 @@ fn is_phase(kind: Kind) -> bool {
     )
 }
 
-/// Begins or ends a phase, if the event does. What was begun within a phase and not ended ends with it, untold.
+/// Begins or ends a phase, if the event does. What was begun within a phase and not ended ends with it,
+/// untold.
 fn phase(open: &mut Vec<(Kind, u64)>, e: &Event, out: &mut Vec<Change>) {
     if is_phase(e.kind) {
         // Phases of a kind do not nest: the end of the one before has been lost.

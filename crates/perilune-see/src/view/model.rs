@@ -1,15 +1,19 @@
 //! What is drawn: rows of bars, moments and curves, ordered by domain.
 //!
-//! A [`Timeline`] is a trace turned by a quarter: not what happened one after the other, but for each domain, fiber and thread what it was at from when to
-//! when. The page, the picture and the exporters all work on it; `timeline.rs` makes it from a [`crate::Trace`].
+//! A [`Timeline`] is a trace turned by a quarter: not what happened one after the other, but for each domain,
+//! fiber and thread what it was at from when to when. The page, the picture and the exporters all work on it;
+//! `timeline.rs` makes it from a [`crate::Trace`].
 //!
 //! # Bars
-//! A row has levels; the bars of a level are in order of time and do not overlap. In a fiber's row level 0 says what the fiber was at (running, waiting, ...), and the levels above
-//! hold what it was doing for the program's author: spans, loops, coroutines. Those go on while the fiber waits, so they do not nest with level 0.
+//! A row has levels; the bars of a level are in order of time and do not overlap. In a fiber's row level 0
+//! says what the fiber was at (running, waiting, ...), and the levels above hold what it was doing for the
+//! program's author: spans, loops, coroutines. Those go on while the fiber waits, so they do not nest with
+//! level 0.
 //!
 //! # Sums
-//! Every [`BLOCK`] bars a level keeps the time spent in each class up to there. So the time by class between any two moments costs two binary searches and at most two short
-//! walks, whatever lies between; that is what makes a trace of millions of events one that can be looked at (`tiles.rs`).
+//! Every [`BLOCK`] bars a level keeps the time spent in each class up to there. So the time by class between
+//! any two moments costs two binary searches and at most two short walks, whatever lies between; that is what
+//! makes a trace of millions of events one that can be looked at (`tiles.rs`).
 
 /// What somebody is at. The number is also the page's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
@@ -128,10 +132,13 @@ pub struct Bar {
     pub start: u64,
     /// The end, likewise.
     pub end: u64,
-    /// By class. [`Class::Run`], [`Class::Wait`], [`Class::Part`]: an object ([`compact`]); collections: the first argument of the event at their end; [`Class::Own`]: the thread; [`Class::Load`]: bytes;
+    /// By class. [`Class::Run`], [`Class::Wait`], [`Class::Part`]: an object ([`compact`]); collections: the
+    /// first argument of the event at their end; [`Class::Own`]: the thread; [`Class::Load`]: bytes;
     /// [`Class::Coroutine`]: its number.
     pub x: u64,
-    /// Collections: the second argument; [`Class::Gc`]: 1 + ten-thousandths of the time that the thread was on a processor, 0: not measured. [`Class::Part`]: iterations. [`Class::Wait`]: 1 + why it ended. [`Class::Run`]: 1 + why the fiber was parked.
+    /// Collections: the second argument; [`Class::Gc`]: 1 + ten-thousandths of the time that the thread was
+    /// on a processor, 0: not measured. [`Class::Part`]: iterations. [`Class::Wait`]: 1 + why it
+    /// ended. [`Class::Run`]: 1 + why the fiber was parked.
     pub y: u64,
     /// What is written on it.
     pub label: Label,

@@ -82,7 +82,8 @@ impl Names {
         Label::plain(number)
     }
 
-    /// An object behind a word: `awaits` task 7. Objects that have no label of their own share one, and their numbers are added when it is shown.
+    /// An object behind a word: `awaits` task 7. Objects that have no label of their own share one, and their
+    /// numbers are added when it is shown.
     pub fn object(&mut self, trace: &Trace, word: &str, object: ObjectRef) -> Label {
         let join = |what: &str| format!("{word} {what}").trim().to_owned();
         match trace.definitions.label(object) {

@@ -1,7 +1,9 @@
 //! The page: one file that needs nothing else, with a trace in it or a server behind it.
 //!
-//! `page/page.html` is the frame; the style and the scripts beside it are put into it as they are. What the script has to know of the trace as a whole (rows, names, call paths) is JSON in the page;
-//! bars come as bytes (`tiles.rs`): from the page itself, compressed and in base64, or from the server, as they are needed.
+//! `page/page.html` is the frame; the style and the scripts beside it are put into it as they are. What the
+//! script has to know of the trace as a whole (rows, names, call paths) is JSON in the page; bars come as
+//! bytes (`tiles.rs`): from the page itself, compressed and in base64, or from the server, as they are
+//! needed.
 
 use super::model::*;
 use super::{query, tiles};

@@ -29,9 +29,9 @@ impl Tally {
     }
 }
 
-/// What happened between two moments, as JSON:
-/// `groups`: index and time by class of every domain's activity; `bars`: label, class, ns, count, longest of what fibers and threads were at;
-/// `collections`: class, ns, count, longest; `functions`: label and ns of samples; `moments`: kind and count.
+/// What happened between two moments, as JSON: `groups`: index and time by class of every domain's activity;
+/// `bars`: label, class, ns, count, longest of what fibers and threads were at; `collections`: class, ns,
+/// count, longest; `functions`: label and ns of samples; `moments`: kind and count.
 pub fn statistics(t: &Timeline, from: u64, to: u64) -> String {
     let (mut groups, mut bars) = (String::new(), HashMap::<(Label, u64, Class), Tally>::new());
     let (mut collections, mut functions) = (HashMap::<Class, Tally>::new(), HashMap::<Label, Tally>::new());
@@ -106,7 +106,8 @@ fn comma(before: &str) -> &'static str {
     if before.is_empty() { "" } else { "," }
 }
 
-/// Bars and moments whose text contains `word`, whatever the case, as JSON: `total`, and of the first of them in order of time: row, level (-1: a moment), start, end, class (or kind), label, stack, x, y.
+/// Bars and moments whose text contains `word`, whatever the case, as JSON: `total`, and of the first of them
+/// in order of time: row, level (-1: a moment), start, end, class (or kind), label, stack, x, y.
 pub fn search(t: &Timeline, word: &str) -> String {
     let word = word.to_lowercase();
     let matches: Vec<bool> = t.names.iter().map(|n| n.to_lowercase().contains(&word)).collect();
@@ -159,7 +160,8 @@ pub fn search(t: &Timeline, word: &str) -> String {
     format!("{{\"total\":{total},\"hits\":[{}]}}", hits.join(","))
 }
 
-/// Links that begin or end in a row between two moments, and the last one before that ends there: at most so many.
+/// Links that begin or end in a row between two moments, and the last one before that ends there: at most so
+/// many.
 pub fn links(t: &Timeline, row: u32, from: u64, to: u64, most: usize) -> Vec<&Link> {
     let end = t.links.partition_point(|l| l.to_ns <= to);
     let begin = t.links.partition_point(|l| l.to_ns < from);

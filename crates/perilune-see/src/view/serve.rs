@@ -9,7 +9,8 @@
 //! | `statistics` | `from` `to` | of a stretch (JSON) |
 //! | `source` | `file` `line` | lines of a source file around a place (JSON) |
 //!
-//! Source files are read from disk as they are now. Only those that the trace names are: a page must not be a way to read any file.
+//! Source files are read from disk as they are now. Only those that the trace names are: a page must not be a
+//! way to read any file.
 
 use super::page::{self, PageOptions};
 use super::{Timeline, query, tiles};

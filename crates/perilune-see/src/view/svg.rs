@@ -1,7 +1,7 @@
 //! A trace as a picture: the rows as the page draws them, for documents and mails.
 //!
-//! Bars narrower than a pixel are drawn as the page draws them: shares of the row's height, by class. Every bar has its text as a title, which browsers show when
-//! the pointer rests on it.
+//! Bars narrower than a pixel are drawn as the page draws them: shares of the row's height, by class. Every
+//! bar has its text as a title, which browsers show when the pointer rests on it.
 
 use super::model::*;
 use perilune_trace::Kind;

@@ -1,13 +1,16 @@
 //! Levels of detail: what a page needs to draw a stretch of time at a given resolution, in few bytes.
 //!
-//! A tile has everything between two moments. A bar at least as long as the resolution is in it as it is; shorter ones that begin in the same piece of time become one *bundle*, with its exact time by class. The page
-//! draws a bundle as shares of a bar's height, so a row of a million bars looks like what it is at every zoom. Sums kept every [`BLOCK`] bars make a bundle of any size cheap: a
-//! tile costs a walk over the bars that are visible one by one and a sixty-fourth of the others.
+//! A tile has everything between two moments. A bar at least as long as the resolution is in it as it is;
+//! shorter ones that begin in the same piece of time become one *bundle*, with its exact time by class. The
+//! page draws a bundle as shares of a bar's height, so a row of a million bars looks like what it is at every
+//! zoom. Sums kept every [`BLOCK`] bars make a bundle of any size cheap: a tile costs a walk over the bars
+//! that are visible one by one and a sixty-fourth of the others.
 //!
 //! A resolution of 0 asks for everything as it is.
 //!
 //! # Bytes
-//! Numbers are little-endian in groups of seven bits (LEB128), times are differences. `n × (...)` is a count and so many of what follows.
+//! Numbers are little-endian in groups of seven bits (LEB128), times are differences. `n × (...)` is a count
+//! and so many of what follows.
 //! ```text
 //! tile   = from to resolution  n × row
 //! row    = index  n × level  moments  points
@@ -226,7 +229,8 @@ pub fn links<'a>(links: impl Iterator<Item = &'a Link>) -> Bytes {
     out
 }
 
-/// Everything of a trace in at most about so many things: the resolution is as fine as that allows. The resolution is part of the answer; 0 says that nothing was left out.
+/// Everything of a trace in at most about so many things: the resolution is as fine as that allows. The
+/// resolution is part of the answer; 0 says that nothing was left out.
 pub fn within(t: &Timeline, from: u64, to: u64, most: u64) -> (Bytes, u64) {
     let rows: Vec<usize> = (0..t.rows.len()).collect();
     let mut resolution = 0;

@@ -1,6 +1,7 @@
 //! From a trace to rows of bars: one pass over the events, in order of time.
 //!
-//! Each fiber is in one state at a time: running, ready, waiting or blocked. Events move it from state to state, and each move ends a bar and begins the next:
+//! Each fiber is in one state at a time: running, ready, waiting or blocked. Events move it from state to
+//! state, and each move ends a bar and begins the next:
 //!
 //! ```text
 //!              FiberRun                    FiberPark 0                Wake
@@ -8,10 +9,12 @@
 //!                           │ BlockBegin, FiberPark 4      (for what: WaitBegin before)
 //!                           └──────────▶ blocked ─── BlockEnd, FiberRun ──▶ running
 //! ```
-//! The domain as a whole has a row as well, which says whose bar it is at the moment, or that the collector has stopped it.
+//! The domain as a whole has a row as well, which says whose bar it is at the moment, or that the collector
+//! has stopped it.
 //!
-//! Events may be missing, at the beginning of a session or where a ring has been overwritten. What ends without a beginning is left out; what begins and
-//! does not end lasts until the end of the trace or until something else shows that it cannot have lasted; nothing is invented to make up for the rest.
+//! Events may be missing, at the beginning of a session or where a ring has been overwritten. What ends
+//! without a beginning is left out; what begins and does not end lasts until the end of the trace or until
+//! something else shows that it cannot have lasted; nothing is invented to make up for the rest.
 
 mod arrange;
 mod collector;
@@ -504,7 +507,8 @@ impl Builder<'_> {
                 let key = (fiber.domain(), fiber.index());
                 if let Some(place) = self.places.get_mut(&key) {
                     place.wait = None;
-                    // The wait that has ended is the bar before the one that is open, if the fiber waited at all.
+                    // The wait that has ended is the bar before the one that is open, if the fiber waited at
+                    // all.
                     let row = place.row as usize;
                     let bars = self.rows[row].levels.first_mut().map(|l| &mut l.bars);
                     if let Some(bar) =
@@ -717,7 +721,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Events of this writer are lost from here on: what it was at is not known any more (`replay/mod.rs`), so its bars end.
+    /// Events of this writer are lost from here on: what it was at is not known any more (`replay/mod.rs`),
+    /// so its bars end.
     fn gap(&mut self, e: &Event) {
         let label = self.names.plain("events are lost");
         let row = match e.who {

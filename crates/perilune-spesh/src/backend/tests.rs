@@ -176,7 +176,8 @@ fn a_function_that_ends_in_tail_calls_is_one_of_c() {
     // As deep as no stack is.
     let mut kept = [11u64, 12, 13, 14];
     let answer: i64;
-    // SAFETY: the code has this signature, and touches nothing but registers and its stack frame; what it may change is said.
+    // SAFETY: the code has this signature, and touches nothing but registers and its stack frame; what it may
+    // change is said.
     unsafe {
         std::arch::asm!(
             "call {run}",

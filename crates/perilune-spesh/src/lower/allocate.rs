@@ -1,9 +1,12 @@
 //! What makes objects: tables, their first fields and elements, functions; and where variables end.
 //!
-//! An allocation is one call of a leaf, which costs no more than instructions in line would. What is gained is what is known afterwards: a new table has the shape that its constructor has told, its fields lie
-//! behind it, nobody else refers to it, and it has the epoch of the day ([`Fact::Fresh`]): so the constructor's stores are stores, without a guard, and without telling the collector.
+//! An allocation is one call of a leaf, which costs no more than instructions in line would. What is gained
+//! is what is known afterwards: a new table has the shape that its constructor has told, its fields lie
+//! behind it, nobody else refers to it, and it has the epoch of the day ([`Fact::Fresh`]): so the
+//! constructor's stores are stores, without a guard, and without telling the collector.
 //!
-//! A collection that is due comes *before* the allocation, and not after it as in the interpreter: else the way that collects would take what is known of the new object with it where both ways meet.
+//! A collection that is due comes *before* the allocation, and not after it as in the interpreter: else the
+//! way that collects would take what is known of the new object with it where both ways meet.
 
 use super::facts::{Fact, Name};
 use super::stores::Stored;
@@ -18,7 +21,8 @@ use perilune_vm::{Intrinsic, Tag};
 const MOST_ELEMENTS: u16 = 16;
 
 impl Lowering<'_, '_> {
-    /// What instruction `at` may write, as an object's new register and all above it, is unknown from here on.
+    /// What instruction `at` may write, as an object's new register and all above it, is unknown from here
+    /// on.
     fn forget_above(&mut self, at: usize) {
         let i = self.code(at);
         for r in (0..self.registers()).filter(|r| i.changes(*r as u8)) {
@@ -81,8 +85,9 @@ impl Lowering<'_, '_> {
         self.keep(Fact::Fresh(name), Vec::new());
     }
 
-    /// The call or tail call at `at`, of `setmetatable`, if the log has seen nothing else there: a new table gets a metatable that asks for nothing. Whether it is that. Nothing that is known of tables is over, and the result is known to be
-    /// the table. All that may be otherwise leads out.
+    /// The call or tail call at `at`, of `setmetatable`, if the log has seen nothing else there: a new table
+    /// gets a metatable that asks for nothing. Whether it is that. Nothing that is known of tables is over,
+    /// and the result is known to be the table. All that may be otherwise leads out.
     pub(super) fn set_metatable(&mut self, at: usize) -> bool {
         let (i, site) = (self.code(at), *self.site(at));
         let a = i.a() as usize;
@@ -220,7 +225,8 @@ impl Lowering<'_, '_> {
         self.join(at, slow, Some((a, Ty::Any)));
     }
 
-    /// `CONCAT` of a few strings and numbers. A collection comes after it: before, it would take the operands for something stale.
+    /// `CONCAT` of a few strings and numbers. A collection comes after it: before, it would take the operands
+    /// for something stale.
     pub(super) fn concatenate(&mut self, at: usize) {
         let i = self.code(at);
         let (a, count) = (i.a() as usize, i.b());

@@ -1,7 +1,9 @@
 //! Calls of tables whose metatables have `__call`, a function of Lua.
 //!
-//! The interpreter puts the function where the table was, and the table before the arguments; from then on it is a call like any other, with one argument more. Machine code does the same. It finds the function as those of operators
-//! (`metamethods.rs`), by the shape of the metatable or by a leaf, and asks all that may lead out before anything is moved: the interpreter would begin the call anew.
+//! The interpreter puts the function where the table was, and the table before the arguments; from then on it
+//! is a call like any other, with one argument more. Machine code does the same. It finds the function as
+//! those of operators (`metamethods.rs`), by the shape of the metatable or by a leaf, and asks all that may
+//! lead out before anything is moved: the interpreter would begin the call anew.
 
 use super::calls::{Arguments, Callee, RESULTS};
 use super::inline::{Inlined, needs};
@@ -16,7 +18,8 @@ pub(super) fn calls_tables(site: &Site) -> bool {
 }
 
 impl<'a> Lowering<'a, '_> {
-    /// Whether instruction `at`, a call, has called tables alone, by functions of Lua, with arguments whose number is known.
+    /// Whether instruction `at`, a call, has called tables alone, by functions of Lua, with arguments whose
+    /// number is known.
     fn calls_only_tables(&self, at: usize) -> bool {
         let (i, site) = (self.code(at), self.site(at));
         let is_table = matches!(self.ty(i.a() as usize), Ty::Any | Ty::Table | Ty::Unmade);
@@ -60,7 +63,8 @@ impl<'a> Lowering<'a, '_> {
         true
     }
 
-    /// The log of the function that the call of tables at `at` has always come to, if that is to be built in place.
+    /// The log of the function that the call of tables at `at` has always come to, if that is to be built in
+    /// place.
     fn table_to_inline(&self, at: usize) -> Option<&'a Log> {
         let i = self.code(at);
         if self.is_suspect(at) {
@@ -82,7 +86,8 @@ impl<'a> Lowering<'a, '_> {
         self.come_back_from_built(at);
     }
 
-    /// `TAILCALL` of the compiled function, if it has called tables alone: the callee takes this frame's place. Whether it has been lowered.
+    /// `TAILCALL` of the compiled function, if it has called tables alone: the callee takes this frame's
+    /// place. Whether it has been lowered.
     pub(super) fn tail_call_table(&mut self, at: usize) -> bool {
         if !self.calls_only_tables(at) {
             return false;
@@ -107,7 +112,8 @@ impl<'a> Lowering<'a, '_> {
         true
     }
 
-    /// The function that a call of the table in register `a` of instruction `at` comes to, else goes to `other`.
+    /// The function that a call of the table in register `a` of instruction `at` comes to, else goes to
+    /// `other`.
     fn function_of_table(&mut self, at: usize, other: Block) -> Val {
         let r = self.code(at).a() as usize;
         let place = self.log.operator(at - self.own().first).map(|place| (place.metatable, place.slot));
@@ -129,7 +135,8 @@ impl<'a> Lowering<'a, '_> {
         self.found_either(by_shape, closure)
     }
 
-    /// The function is where the table was, in register `a` of instruction `at`, and that is the first argument.
+    /// The function is where the table was, in register `a` of instruction `at`, and that is the first
+    /// argument.
     fn put_before_arguments(&mut self, at: usize, closure: Val) {
         let i = self.code(at);
         let (a, count) = (i.a() as usize, i.b() as usize);

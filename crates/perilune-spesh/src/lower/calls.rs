@@ -97,7 +97,8 @@ impl<'a> Lowering<'a, '_> {
         self.task.callees.get(&site.callee).filter(|_| is_one).map(|log| &**log)
     }
 
-    /// Calls machine code with a record of these words. The frame's base is known again when it has come back.
+    /// Calls machine code with a record of these words. The frame's base is known again when it has come
+    /// back.
     pub(super) fn call_there(
         &mut self,
         at: usize,
@@ -133,7 +134,8 @@ impl<'a> Lowering<'a, '_> {
         self.take_base(answer, window);
     }
 
-    /// What machine code answers that was called for the frame on this window: the base is known again, or the code is left.
+    /// What machine code answers that was called for the frame on this window: the base is known again, or
+    /// the code is left.
     fn take_base(&mut self, answer: Val, window: usize) {
         let [other, returned, replaced, moved, done, out] = [(); 6].map(|()| self.b.create_block());
         [other, returned, replaced, moved, out].into_iter().for_each(|block| self.b.set_cold_block(block));
@@ -170,7 +172,8 @@ impl<'a> Lowering<'a, '_> {
         self.b.def_var(self.base, to);
     }
 
-    /// `TAILCALL`: a function that has machine code takes this frame's place, on the native stack as well: a jump. Whoever has called this one gets its answer. Natives are called as usual.
+    /// `TAILCALL`: a function that has machine code takes this frame's place, on the native stack as well: a
+    /// jump. Whoever has called this one gets its answer. Natives are called as usual.
     pub(super) fn tail_call(&mut self, at: usize) {
         let inside = at - self.frames[self.frame as usize].first;
         // What `set_metatable` has failed at the quick form may do.
@@ -224,7 +227,8 @@ impl<'a> Lowering<'a, '_> {
         self.finish(at);
     }
 
-    /// The callee, with its function and arguments where this one had them, takes the compiled function's place.
+    /// The callee, with its function and arguments where this one had them, takes the compiled function's
+    /// place.
     pub(super) fn take_place(&mut self, callee: &Callee<'_>, arguments: Arguments) {
         let base = callee.frame;
         self.pad(callee, arguments);
@@ -236,14 +240,16 @@ impl<'a> Lowering<'a, '_> {
         self.b.ins().return_call_indirect(self.run, callee.run, &[vm, base, callee.inst, start]);
     }
 
-    /// The function of the frame has replaced another one. Returns read the word whole, and would wait for part of it.
+    /// The function of the frame has replaced another one. Returns read the word whole, and would wait for
+    /// part of it.
     fn mark_replaced(&mut self, base: Val) {
         let word = self.load(types::I64, base, layout::FRAME_CALL);
         let word = self.b.ins().bor_imm_u(word, layout::TAIL_CALL as i64);
         self.store(word, base, layout::FRAME_CALL);
     }
 
-    /// `TAILCALL` of the function itself, if it has always been that: a jump to its start; whether it has been built.
+    /// `TAILCALL` of the function itself, if it has always been that: a jump to its start; whether it has
+    /// been built.
     fn begin_again(&mut self, at: usize) -> bool {
         let (i, site) = (self.code(at), self.site(at));
         let is_own = site.callee == self.log.function() && !site.callees && site.native.is_none();
@@ -274,7 +280,8 @@ impl<'a> Lowering<'a, '_> {
         true
     }
 
-    /// `TAILCALL` of a native by its quick form: gives back what that gives. What has been done is not done again, so it is asked before whether the return is a plain one.
+    /// `TAILCALL` of a native by its quick form: gives back what that gives. What has been done is not done
+    /// again, so it is asked before whether the return is a plain one.
     fn give_back_native(&mut self, at: usize, native: &'static Native, quick: &Quick) {
         let a = self.code(at).a() as usize;
         if self.frame != 0 {
@@ -370,7 +377,8 @@ impl<'a> Lowering<'a, '_> {
         self.unless(fits, leave);
     }
 
-    /// Parameters that get no argument are nil, and the top is where the arguments end then, if the callee may want to know.
+    /// Parameters that get no argument are nil, and the top is where the arguments end then, if the callee
+    /// may want to know.
     fn pad(&mut self, callee: &Callee<'_>, arguments: Arguments) {
         let (vm, frame) = (self.b.use_var(self.vm), callee.frame);
         match (arguments, callee.proto) {
@@ -467,7 +475,8 @@ impl<'a> Lowering<'a, '_> {
         self.b.set_cold_block(other);
         self.b.set_cold_block(all);
         if !self.proto.is_vararg {
-            // The usual return, to who wants just as many, is told by one word. (Records that have moved have just been written field by field, and would have to be waited for.)
+            // The usual return, to who wants just as many, is told by one word. (Records that have moved have
+            // just been written field by field, and would have to be waited for.)
             let word = self.load(types::I32, base, layout::FRAME_CALL);
             let word = self.b.ins().band_imm_s(word, layout::RETURN_MASK as i32 as i64);
             let usual = layout::return_word(count as i16);
@@ -519,7 +528,8 @@ impl<'a> Lowering<'a, '_> {
         self.finish(at);
     }
 
-    /// The same where a native has called the function, if what tells how the frame returns is this `word`: whoever runs the code for the native goes on.
+    /// The same where a native has called the function, if what tells how the frame returns is this `word`:
+    /// whoever runs the code for the native goes on.
     fn give_to_native(&mut self, a: usize, word: Val, count: i32) {
         let usual = layout::return_word_to_native(count as i16);
         let is = self.b.ins().icmp_imm_s(IntCC::Equal, word, usual as i32 as i64);
@@ -539,7 +549,8 @@ impl<'a> Lowering<'a, '_> {
         self.go_to(other);
     }
 
-    /// Values of registers from `a` on go to lower addresses, from so far from `target` on. None is overwritten before it is moved.
+    /// Values of registers from `a` on go to lower addresses, from so far from `target` on. None is
+    /// overwritten before it is moved.
     pub(super) fn give(&mut self, a: usize, target: Val, offset: i32, count: i32) {
         for n in 0..count {
             let r = a + n as usize;

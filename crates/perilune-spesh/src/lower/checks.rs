@@ -1,6 +1,7 @@
 //! What programs check values with, in line: `assert` and `type`.
 //!
-//! `assert` of what is true gives back its arguments, which are copies of registers; of what is not true, it is the native's to raise. `type` finds the name among its own upvalues, by the tag.
+//! `assert` of what is true gives back its arguments, which are copies of registers; of what is not true, it
+//! is the native's to raise. `type` finds the name among its own upvalues, by the tag.
 
 use super::{Lowering, Ty};
 use crate::backend::clif::{InstBuilder, condcodes::IntCC, types};
@@ -8,7 +9,8 @@ use perilune_vm::machine::layout;
 use perilune_vm::{Intrinsic, Native, Tag};
 
 impl Lowering<'_, '_> {
-    /// `CALL` of one of these, with arguments whose number is known, if the log has seen nothing else there; whether it has been lowered.
+    /// `CALL` of one of these, with arguments whose number is known, if the log has seen nothing else there;
+    /// whether it has been lowered.
     pub(super) fn check(&mut self, at: usize) -> bool {
         let site = self.site(at);
         let Some(native) = site.native.filter(|_| !site.natives && self.code(at).b() > 1) else {

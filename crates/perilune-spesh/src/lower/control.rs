@@ -50,7 +50,8 @@ pub(super) struct Comparison {
 }
 
 impl Comparison {
-    /// That of an instruction, if it is one. Equality with a constant is none: the constant need not be a number.
+    /// That of an instruction, if it is one. Equality with a constant is none: the constant need not be a
+    /// number.
     pub fn of(op: Op) -> Option<Comparison> {
         let (order, wanted, constant) = match op {
             Op::JumpEq => (Order::Eq, true, false),
@@ -114,7 +115,8 @@ impl Lowering<'_, '_> {
     pub(super) fn instruction(&mut self, at: usize) {
         let i = self.code(at);
         let Some(op) = i.op() else { return self.exit(at, EXITED) };
-        // The quick ways of TFORCALL do what comes behind it. A frame that is built in place has moved before its VARARGPREP.
+        // The quick ways of TFORCALL do what comes behind it. A frame that is built in place has moved before
+        // its VARARGPREP.
         let site = self.site(at);
         if site.times() == 0
             && site.calls == 0
@@ -193,7 +195,9 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Instruction `at`, which may jump, is done slowly, as it hardly ever is: by the interpreter, which has to find everything in its slot. Where that would be the only reason to make something, the code is left.
+    /// Instruction `at`, which may jump, is done slowly, as it hardly ever is: by the interpreter, which has
+    /// to find everything in its slot. Where that would be the only reason to make something, the code is
+    /// left.
     pub(super) fn do_rarely(&mut self, at: usize) {
         if self.has_unmade() && !self.is_suspect(at) {
             return self.exit(at, EXITED);
@@ -283,7 +287,8 @@ impl Lowering<'_, '_> {
         self.now = outside;
     }
 
-    /// The state of the loop of `FORLOOP` has one type, which no program can change. Where it is not known any more, since a way comes here from an inner loop that was entered by itself, its slots say it.
+    /// The state of the loop of `FORLOOP` has one type, which no program can change. Where it is not known
+    /// any more, since a way comes here from an inner loop that was entered by itself, its slots say it.
     fn guard_loop(&mut self, at: usize, a: usize, head: usize) {
         let ty = self.fixed.get(&head).map_or(Ty::Any, |known| known[a].ty);
         let state = a..a + 3;
@@ -298,7 +303,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// `TFORCALL` by the interpreter: its quick ways do the `TFORLOOP` behind it, too. What follows is that, after a call.
+    /// `TFORCALL` by the interpreter: its quick ways do the `TFORLOOP` behind it, too. What follows is that,
+    /// after a call.
     pub(super) fn step_generic_for(&mut self, at: usize) {
         let head = self.target(at + 1).expect("a verified jump");
         let past = at + 2;
@@ -394,7 +400,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Jumps if two tables being the same is `wanted`. If they are not, and have metatables, these may say otherwise, unless they are known not to.
+    /// Jumps if two tables being the same is `wanted`. If they are not, and have metatables, these may say
+    /// otherwise, unless they are known not to.
     fn jump_same(&mut self, at: usize, to: usize, wanted: bool, x: Known, y: Known) {
         let [same, other, plain, slow] = [(); 4].map(|()| self.b.create_block());
         self.b.set_cold_block(slow);
@@ -510,7 +517,8 @@ impl Lowering<'_, '_> {
         self.define(a + 3, start);
     }
 
-    /// The last integer that a loop may come to by this step if its limit is a float (manual 3.3.5); of one that is far out, or no number, the interpreter knows.
+    /// The last integer that a loop may come to by this step if its limit is a float (manual 3.3.5); of one
+    /// that is far out, or no number, the interpreter knows.
     fn whole_limit(&mut self, at: usize, limit: Known, step: i64) -> Known {
         let exit = self.exit_block(at, EXITED);
         let magnitude = self.b.ins().fabs(limit.val);

@@ -6,7 +6,8 @@ use perilune_syntax::{Instr, Op};
 use perilune_vm::machine::{Log, OTHER_KEY, Site};
 use perilune_vm::{Effect, Intrinsic, Kind, Native};
 
-/// What the function would cost with and without machine code, as often as the log has seen each instruction, in instructions of the interpreter.
+/// What the function would cost with and without machine code, as often as the log has seen each instruction,
+/// in instructions of the interpreter.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cost {
     pub(super) interpreted: f64,
@@ -93,11 +94,13 @@ const STEPPED: f64 = 2.5;
 const CALL: f64 = 3.0;
 /// What it costs to find a metamethod that machine code calls itself.
 const FOUND: f64 = 2.0 * LEAF;
-/// What a call costs that an instruction makes which is no call, if the interpreter has to: it begins it, the driver runs it, and its return takes the general way. An estimate, from one program of proxies.
+/// What a call costs that an instruction makes which is no call, if the interpreter has to: it begins it, the
+/// driver runs it, and its return takes the general way. An estimate, from one program of proxies.
 const DRIVEN: f64 = 12.0;
 /// What it costs to go on in another coroutine, in the interpreter and in machine code.
 const SWITCH: f64 = 16.0;
-/// What it costs less to begin a function as machine code, where a native calls it: no run of the interpreter has to be prepared. (It is about twice that, of what a short one costs.)
+/// What it costs less to begin a function as machine code, where a native calls it: no run of the interpreter
+/// has to be prepared. (It is about twice that, of what a short one costs.)
 const BEGINNING: f64 = 3.0;
 /// What it costs to leave machine code, and to enter it again.
 pub const LEAVING: f64 = 15.0;
@@ -138,7 +141,8 @@ fn alone(i: Instr, site: &Site) -> f64 {
     }
 }
 
-/// Whether machine code does no better at a call than the interpreter: it is one of a native that there is nothing quicker for.
+/// Whether machine code does no better at a call than the interpreter: it is one of a native that there is
+/// nothing quicker for.
 fn is_plainly_called(i: Instr, site: &Site) -> bool {
     let calls = matches!(i.op(), Some(Op::Call | Op::TForCall)) && site.calls == 0;
     let is_slow =
@@ -147,7 +151,9 @@ fn is_plainly_called(i: Instr, site: &Site) -> bool {
 }
 
 impl Cost {
-    /// What the unit costs if machine code does all of it as well as can be, but for what natives do, and is what calls it: no draft says less. With the instructions that there is nothing quicker for. The log alone tells it, unless the unit calls functions of Lua, which may be built in place.
+    /// What the unit costs if machine code does all of it as well as can be, but for what natives do, and is
+    /// what calls it: no draft says less. With the instructions that there is nothing quicker for. The log
+    /// alone tells it, unless the unit calls functions of Lua, which may be built in place.
     pub fn at_best(log: &Log, unit: &Unit) -> Option<(Cost, Vec<usize>)> {
         let code = &log.proto().code;
         let (mut cost, mut plain) = (Cost::default(), Vec::new());

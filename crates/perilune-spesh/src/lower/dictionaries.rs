@@ -1,9 +1,15 @@
 //! Strings, tables, and integers that are no element's, as keys: `d[k]`, `set[object]`, `t[id]`.
 //!
-//! A leaf finds whatever key in whatever table, but half of what it takes is being called, and asking which. Where the log has seen nothing but strings as keys, or tables, or integers in tables without such elements, the key is looked for in line, where it has a node (`perilune_vm`'s
-//! `table/nodes.rs`): a string that is interned, if the table has strings in nodes, a table, and an integer below the square of how many nodes there are. If it is there, its value is got, or replaced by a number or a truth value; all else is the leaf's.
+//! A leaf finds whatever key in whatever table, but half of what it takes is being called, and asking which.
+//! Where the log has seen nothing but strings as keys, or tables, or integers in tables without such
+//! elements, the key is looked for in line, where it has a node (`perilune_vm`'s `table/nodes.rs`): a string
+//! that is interned, if the table has strings in nodes, a table, and an integer below the square of how many
+//! nodes there are. If it is there, its value is got, or replaced by a number or a truth value; all else is
+//! the leaf's.
 //!
-//! The node that was found is known until something may have been stored elsewhere ([`Fact::Entry`]): `count[word] = (count[word] or 0) + 1` looks for it once. On the way of a leaf it is not known, and is looked for again.
+//! The node that was found is known until something may have been stored elsewhere ([`Fact::Entry`]):
+//! `count[word] = (count[word] or 0) + 1` looks for it once. On the way of a leaf it is not known, and is
+//! looked for again.
 
 use super::facts::{Fact, Name};
 use super::stores::Stored;
@@ -13,7 +19,8 @@ use perilune_vm::Tag;
 use perilune_vm::machine::layout;
 
 impl Lowering<'_, '_> {
-    /// The register with the key of instruction `at`, if strings alone have been seen there, or tables, or integers; and which.
+    /// The register with the key of instruction `at`, if strings alone have been seen there, or tables, or
+    /// integers; and which.
     fn key_in_nodes(&self, at: usize, r: u16, constant: bool) -> Option<(usize, Tag)> {
         let r = r as usize;
         let tag = self.site(at).keys.only().filter(|_| !constant)?;
@@ -26,7 +33,8 @@ impl Lowering<'_, '_> {
         suits.then_some((r, tag))
     }
 
-    /// What the dictionary has for the key of instruction `at`, in register `r`, becomes the register that it defines; its type. If it has none in line, the leaf does it.
+    /// What the dictionary has for the key of instruction `at`, in register `r`, becomes the register that it
+    /// defines; its type. If it has none in line, the leaf does it.
     pub(super) fn get_by_key(&mut self, at: usize, (name, table): (Name, Value), ty: Ty, slow: Block) {
         let i = self.code(at);
         let constant = i.op() == Some(perilune_syntax::Op::GetInt);
@@ -37,7 +45,8 @@ impl Lowering<'_, '_> {
         let miss = self.aside();
         let node = self.entry(fact, table, (key, tag), miss.block);
         self.take_apart(at, node, layout::NODE_VALUE, layout::NODE_VALUE_TAG, miss.block);
-        // The instruction may have put the value where table or key were, or where they come from in another round.
+        // The instruction may have put the value where table or key were, or where they come from in another
+        // round.
         let own = self.name_of(i.a() as usize);
         let stays = !fact.mentions(own);
         if stays {
@@ -52,7 +61,8 @@ impl Lowering<'_, '_> {
         });
     }
 
-    /// The node that a table has for a key, as the fact says if it holds and somebody knew; else it is looked for. If there is none, goes to `miss`.
+    /// The node that a table has for a key, as the fact says if it holds and somebody knew; else it is looked
+    /// for. If there is none, goes to `miss`.
     fn entry(&mut self, fact: Fact, table: Value, (key, tag): (usize, Tag), miss: Block) -> Value {
         if !self.has(fact) {
             return self.node_of(table, key, tag, miss);
@@ -69,7 +79,8 @@ impl Lowering<'_, '_> {
         node
     }
 
-    /// Stores under the key of instruction `at`: over what is there, if that can be done in line, else by the leaf. What is known of tables is over.
+    /// Stores under the key of instruction `at`: over what is there, if that can be done in line, else by the
+    /// leaf. What is known of tables is over.
     pub(super) fn set_by_key(
         &mut self,
         at: usize,
@@ -98,7 +109,8 @@ impl Lowering<'_, '_> {
         self.join_with(at, miss, |this| this.set_by_leaf(at, table, stored, slow));
     }
 
-    /// The node of the table whose key is what is in register `r`, which has had this tag each time; if there is none, or one would have to be looked for in another way, goes to `miss`.
+    /// The node of the table whose key is what is in register `r`, which has had this tag each time; if there
+    /// is none, or one would have to be looked for in another way, goes to `miss`.
     fn node_of(&mut self, table: Value, r: usize, tag: Tag, miss: Block) -> Value {
         let (key, hash) = match tag {
             Tag::STRING => {
@@ -150,7 +162,8 @@ impl Lowering<'_, '_> {
         node
     }
 
-    /// The string in register `r`, if it is one that is interned and the table has strings in nodes, with its hash.
+    /// The string in register `r`, if it is one that is interned and the table has strings in nodes, with its
+    /// hash.
     fn string_and_hash(&mut self, table: Value, r: usize, miss: Block) -> (Value, Value) {
         let tag = self.tag_of(r);
         let is_string = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::STRING.0 as i64);
@@ -188,7 +201,9 @@ impl Lowering<'_, '_> {
         self.b.ins().ireduce(types::I32, hash)
     }
 
-    /// The number of the node where the chain of an integer begins in a table with `1 << log2` nodes: its remainder by the largest odd number up to one less, which is the sum of its two digits. One with more digits goes to `miss`.
+    /// The number of the node where the chain of an integer begins in a table with `1 << log2` nodes: its
+    /// remainder by the largest odd number up to one less, which is the sum of its two digits. One with more
+    /// digits goes to `miss`.
     fn number_of_integer(&mut self, key: Value, log2: Value, miss: Block) -> Value {
         let log2 = self.b.ins().uextend(types::I64, log2);
         let upper = self.b.ins().ushr(key, log2);

@@ -1,7 +1,10 @@
 //! Ways from one instruction to another, and what is known where they meet.
 //!
-//! Where a loop begins, and, after the first pass, wherever ways meet, it is fixed what is known of registers: a way guards, stores and makes what it has otherwise. What a draft does not know yet is as the first way leaves it, and becomes less with each further one. Of a table that is not made all
-//! ways have to know the same, or it is made on each (`unmade.rs`); if the first one does not know yet that another will not have it, that one leaves, and the next pass makes it.
+//! Where a loop begins, and, after the first pass, wherever ways meet, it is fixed what is known of
+//! registers: a way guards, stores and makes what it has otherwise. What a draft does not know yet is as the
+//! first way leaves it, and becomes less with each further one. Of a table that is not made all ways have to
+//! know the same, or it is made on each (`unmade.rs`); if the first one does not know yet that another will
+//! not have it, that one leaves, and the next pass makes it.
 
 use super::facts::Facts;
 use super::{EXITED, LEAVE, Lowering, Register, State, Ty};
@@ -97,7 +100,8 @@ impl Lowering<'_, '_> {
                 (ty, Ty::Any) => self.guard(r, ty, to),
                 (Ty::Number, Ty::Int | Ty::Float) => self.widen(r, !wanted.dirty, to),
                 (ty @ (Ty::Int | Ty::Float), Ty::Number) => self.narrow(r, ty, to),
-                // The interpreter does the first round, and comes back with what it has come to ([`Lowering::becomes_float`]).
+                // The interpreter does the first round, and comes back with what it has come to
+                // ([`Lowering::becomes_float`]).
                 (Ty::Float, Ty::Int)
                     if to > self.at
                         && self.loops.iter().any(|l| l.head == to && self.becomes_float(l, r)) =>
@@ -160,8 +164,10 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Whether register `r` is an integer where this loop begins, and a float whenever it comes round, as `carry` in
-    /// `local carry = 0 for i = n, 1, -1 do carry = (a[i] + carry) / 2 end`, in a loop that comes round often enough for its first round to be the interpreter's. Else it is a number of either kind all the time, and so is all that is made of it.
+    /// Whether register `r` is an integer where this loop begins, and a float whenever it comes round, as
+    /// `carry` in `local carry = 0 for i = n, 1, -1 do carry = (a[i] + carry) / 2 end`, in a loop that comes
+    /// round often enough for its first round to be the interpreter's. Else it is a number of either kind all
+    /// the time, and so is all that is made of it.
     pub(super) fn becomes_float(&self, l: &Region, r: usize) -> bool {
         let Some(comes) = self.came.get(&l.head).and_then(|all| all.get(r)) else { return false };
         let is_long = || {
@@ -172,7 +178,8 @@ impl Lowering<'_, '_> {
         comes.begins.is_none_or(|ty| ty == Ty::Int) && comes.round == Some(Ty::Float) && is_long()
     }
 
-    /// On the way to instruction `to`, where this is wanted, makes what has to be made there. That is made for all registers that have it, so it comes before anything else. What is wanted then.
+    /// On the way to instruction `to`, where this is wanted, makes what has to be made there. That is made
+    /// for all registers that have it, so it comes before anything else. What is wanted then.
     fn make_for(&mut self, to: usize, live: &Registers, mut wanted: Vec<Register>) -> Vec<Register> {
         // Whether a table is made there, the first way that leads there says.
         for (r, wanted) in wanted.iter_mut().enumerate().filter(|(_, wanted)| wanted.ty == Ty::Unmade) {
@@ -193,7 +200,8 @@ impl Lowering<'_, '_> {
         wanted
     }
 
-    /// Whether what register `r` has, which is not made, has to be on the way to instruction `to`, where it is of this type.
+    /// Whether what register `r` has, which is not made, has to be on the way to instruction `to`, where it
+    /// is of this type.
     fn is_to_be_made(&mut self, r: usize, wanted: Ty, to: usize) -> bool {
         if self.ty(r) != Ty::Unmade || wanted == Ty::Unmade && self.agrees(r, to) {
             return false;

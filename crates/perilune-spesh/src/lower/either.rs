@@ -1,13 +1,17 @@
 //! Numbers that are integers at one time and floats at another.
 //!
-//! `local s = 0`, and then `s = s + x` with floats: where the loop begins `s` has been both. Such a register is [`Ty::Number`]: the float that is just the number is in one register of the processor, and its *kind*, the tag that its slot
-//! would have, in another. Arithmetic with a float takes the float and does not ask for the kind; what else there is asks for it where it matters.
+//! `local s = 0`, and then `s = s + x` with floats: where the loop begins `s` has been both. Such a register
+//! is [`Ty::Number`]: the float that is just the number is in one register of the processor, and its *kind*,
+//! the tag that its slot would have, in another. Arithmetic with a float takes the float and does not ask for
+//! the kind; what else there is asks for it where it matters.
 //!
-//! An integer becomes one only if its magnitude is below 2^53, so that the float is just that, and the code exits if there is another: where that has happened often enough, the register is [`Ty::Any`] in the next code. A zero that is an
-//! integer is never the one below zero.
+//! An integer becomes one only if its magnitude is below 2^53, so that the float is just that, and the code
+//! exits if there is another: where that has happened often enough, the register is [`Ty::Any`] in the next
+//! code. A zero that is an integer is never the one below zero.
 //!
-//! Where a loop begins, a register is one if the log has seen both kinds there and the loop changes it; elsewhere, if ways meet of which one has it. Only arithmetic, comparisons and copies know of it: whatever else reads one gets it in
-//! its slot ([`Lowering::settle`]).
+//! Where a loop begins, a register is one if the log has seen both kinds there and the loop changes it;
+//! elsewhere, if ways meet of which one has it. Only arithmetic, comparisons and copies know of it: whatever
+//! else reads one gets it in its slot ([`Lowering::settle`]).
 
 use super::control::{Comparison, Order};
 use super::mixed::{self, Operation};
@@ -50,7 +54,8 @@ pub(super) fn is_small(n: i64) -> bool {
 }
 
 impl Lowering<'_, '_> {
-    /// Lowers instruction `at` if it copies a number of either kind, or is arithmetic with one. If it is not: those that it reads are in their slots afterwards, unless it knows of them itself.
+    /// Lowers instruction `at` if it copies a number of either kind, or is arithmetic with one. If it is not:
+    /// those that it reads are in their slots afterwards, unless it knows of them itself.
     pub(super) fn with_either(&mut self, at: usize, op: Op) -> bool {
         let i = self.code(at);
         let read = read(i);
@@ -142,7 +147,8 @@ impl Lowering<'_, '_> {
         true
     }
 
-    /// Register `r`, an integer or a float, becomes a number of either kind, else the code exits to instruction `to`. Its slot has to hold it if it is to be `clean`.
+    /// Register `r`, an integer or a float, becomes a number of either kind, else the code exits to
+    /// instruction `to`. Its slot has to hold it if it is to be `clean`.
     pub(super) fn widen(&mut self, r: usize, clean: bool, to: usize) {
         if clean {
             self.flush(r);
@@ -154,7 +160,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Register `r`, a number of either kind, becomes one of this type, else the code exits to instruction `to`.
+    /// Register `r`, a number of either kind, becomes one of this type, else the code exits to instruction
+    /// `to`.
     pub(super) fn narrow(&mut self, r: usize, ty: Ty, to: usize) {
         let Some(own) = self.register(r) else { return };
         let (float, kind) = (self.b.use_var(self.floats[r]), self.b.use_var(self.ints[r]));
@@ -168,7 +175,8 @@ impl Lowering<'_, '_> {
         self.hold(r, Known { ty, val }, Register { ty, slot: own.slot, dirty: own.dirty });
     }
 
-    /// The slot of register `r`, of which nothing is known, has to hold a number, else the code exits to instruction `at`.
+    /// The slot of register `r`, of which nothing is known, has to hold a number, else the code exits to
+    /// instruction `at`.
     pub(super) fn guard_number(&mut self, r: usize, at: usize) {
         let exit = self.exit_block(at, EXITED);
         let number = self.number_in_slot(r, exit);
@@ -185,7 +193,8 @@ impl Lowering<'_, '_> {
         Some(Number { float: self.b.use_var(self.floats[r]), kind })
     }
 
-    /// The number that register `r` is; goes to `otherwise` if it is none, or an integer that need not be a float.
+    /// The number that register `r` is; goes to `otherwise` if it is none, or an integer that need not be a
+    /// float.
     fn operand(&mut self, r: usize, otherwise: Block) -> Option<Number> {
         match self.ty(r) {
             Ty::Table | Ty::Unmade => None,
@@ -255,7 +264,8 @@ impl Lowering<'_, '_> {
         let i = self.code(at);
         let (a, b, c) = (i.a() as usize, i.b() as usize, i.c() as usize);
         let constant = mixed::with_constant(op);
-        // What the instruction reads besides, a result's old value for one, may be of either kind while the operands are not.
+        // What the instruction reads besides, a result's old value for one, may be of either kind while the
+        // operands are not.
         let is_either = |r: usize| self.ty(r) == Ty::Number;
         let is_second = !constant && op != Op::AddI && operation != Operation::Negate;
         if !(is_either(b) || is_second && is_either(c)) {
@@ -335,12 +345,14 @@ impl Lowering<'_, '_> {
     fn without_sign_of_zero(&mut self, val: Value, kind: Value) -> Value {
         let is_int = self.is_kind(kind, Tag::INT);
         let [zero, nothing] = [0.0, -0.0].map(|zero| self.b.ins().f64const(zero));
-        // Of two zeros the sum is the one above, unless both are below; to what is none neither adds anything.
+        // Of two zeros the sum is the one above, unless both are below; to what is none neither adds
+        // anything.
         let added = self.b.ins().select(is_int, zero, nothing);
         self.b.ins().fadd(val, added)
     }
 
-    /// Jumps if the comparison of register a with b, a register or a constant, is `wanted`, if one of them is a number of either kind. If not, or where that cannot be done, they are in their slots.
+    /// Jumps if the comparison of register a with b, a register or a constant, is `wanted`, if one of them is
+    /// a number of either kind. If not, or where that cannot be done, they are in their slots.
     pub(super) fn compare_either(
         &mut self,
         at: usize,

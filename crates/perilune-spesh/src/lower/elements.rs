@@ -1,10 +1,14 @@
 //! Elements of shared arrays: `a[i]`, `a[i] = x`.
 //!
-//! A domain's reference to a shared array says where the elements are, what they are and how many, and says the same as long as it lives (`perilune_vm::shared`). So what a loop finds out about its array once holds for
-//! all of it, whatever else happens ([`Fact::Elements`]); what is left for each element is to compare the index and to load or store. What goes another way is done by the interpreter: an index that is none or out of range, a
-//! number that the element cannot hold or that has to be converted to an integer, an array that is watched (its length is 0).
+//! A domain's reference to a shared array says where the elements are, what they are and how many, and says
+//! the same as long as it lives (`perilune_vm::shared`). So what a loop finds out about its array once holds
+//! for all of it, whatever else happens ([`Fact::Elements`]); what is left for each element is to compare the
+//! index and to load or store. What goes another way is done by the interpreter: an index that is none or out
+//! of range, a number that the element cannot hold or that has to be converted to an integer, an array that
+//! is watched (its length is 0).
 //!
-//! Loads and stores of machine code of these sizes are atomic where they are aligned, which elements are; nothing more is promised to programs, as in the interpreter.
+//! Loads and stores of machine code of these sizes are atomic where they are aligned, which elements are;
+//! nothing more is promised to programs, as in the interpreter.
 
 use super::facts::Fact;
 use super::{Known, Lowering, Ty};
@@ -17,7 +21,8 @@ use perilune_vm::shared::Element;
 const ALL: [Element; 5] = [Element::F64, Element::F32, Element::I64, Element::I32, Element::U8];
 
 impl Lowering<'_, '_> {
-    /// The type of the elements, if the log has seen instruction `at` at nothing but elements of shared arrays of one type, and its key is an integer that is known.
+    /// The type of the elements, if the log has seen instruction `at` at nothing but elements of shared
+    /// arrays of one type, and its key is an integer that is known.
     fn element_of(&self, at: usize, object: usize) -> Option<Element> {
         let site = self.site(at);
         let element = ALL.into_iter().find(|&element| site.elements == 1 << element as u8)?;
@@ -121,7 +126,8 @@ impl Lowering<'_, '_> {
         self.b.ins().iadd(data, offset)
     }
 
-    /// Address and number of the elements of the shared array in register `r`, which are of this type, else goes to `slow`.
+    /// Address and number of the elements of the shared array in register `r`, which are of this type, else
+    /// goes to `slow`.
     pub(super) fn elements(&mut self, r: usize, element: u8, slow: Block) -> [Value; 2] {
         let fact = Fact::Elements(self.name_of(r), element);
         if self.has(fact) && !self.captured.contains(r as u8) {

@@ -1,7 +1,9 @@
 //! Ways out.
 //!
-//! An exit stores the payloads of numbers that are in registers of the processor, with their tags where these are there, too, and jumps to the one call of [`layout::leave`], with the [`Point`] that says the rest: it writes records and tags, makes tables that are not made, of which the exit has stored what they are, and counts. All that is not a usual
-//! return ends in one block.
+//! An exit stores the payloads of numbers that are in registers of the processor, with their tags where these
+//! are there, too, and jumps to the one call of [`layout::leave`], with the [`Point`] that says the rest: it
+//! writes records and tags, makes tables that are not made, of which the exit has stored what they are, and
+//! counts. All that is not a usual return ends in one block.
 
 use super::unmade::Waiting;
 use super::{Lowering, Ty, Val};
@@ -28,7 +30,8 @@ pub(super) enum Why {
 pub(super) type Exit = (usize, Why, Vec<(usize, Ty)>, Vec<Waiting>);
 
 impl Lowering<'_, '_> {
-    /// The interpreter goes on at `at`: [`LEAVE`], or [`EXITED`] if that is not what was expected. Nothing follows.
+    /// The interpreter goes on at `at`: [`LEAVE`], or [`EXITED`] if that is not what was expected. Nothing
+    /// follows.
     pub(super) fn exit(&mut self, at: usize, how: u64) {
         let block = self.exit_block(at, how);
         self.b.ins().jump(block, &[]);
@@ -46,7 +49,8 @@ impl Lowering<'_, '_> {
         self.exit_for(at, why)
     }
 
-    /// Where to go if what instruction `at` has come to, or would, is not of the type that was expected; the interpreter goes on at `to`.
+    /// Where to go if what instruction `at` has come to, or would, is not of the type that was expected; the
+    /// interpreter goes on at `to`.
     pub(super) fn other_result(&mut self, at: usize, to: usize) -> Block {
         self.exit_for(to, Why::Result(at))
     }
@@ -155,8 +159,9 @@ impl Lowering<'_, '_> {
         block
     }
 
-    /// The same value in a register of its own. Arguments of calls have to be in certain registers of the processor, and the allocator takes that for a wish of all that the value is in: where it is used on ways
-    /// that are hardly ever taken, the others would pay for it.
+    /// The same value in a register of its own. Arguments of calls have to be in certain registers of the
+    /// processor, and the allocator takes that for a wish of all that the value is in: where it is used on
+    /// ways that are hardly ever taken, the others would pay for it.
     pub(super) fn copied(&mut self, val: Val) -> Val {
         self.b.ins().iadd_imm_s(val, 0)
     }

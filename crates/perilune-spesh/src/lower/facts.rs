@@ -1,19 +1,26 @@
 //! Facts: what is known of values besides their types, and where it is already known.
 //!
-//! A guard of a table costs as much as what it protects: the kind of its array, its length and address, the shape and the address of its fields. All of that stays as it is
-//! until the interpreter does something, or another function runs. So what has been found out once is kept: a [`Fact`] holds in a state, and the addresses that come
-//! with it are in variables.
+//! A guard of a table costs as much as what it protects: the kind of its array, its length and address, the
+//! shape and the address of its fields. All of that stays as it is until the interpreter does something, or
+//! another function runs. So what has been found out once is kept: a [`Fact`] holds in a state, and the
+//! addresses that come with it are in variables.
 //!
 //! # Names
-//! A fact is of a value, and values have [`Name`]s: the instruction that made it, or the place where ways meet. A copy has the name of what it is a copy of. In every state all registers of one name hold the same value,
-//! and a fact that holds of a name is true of that. Where the same instruction makes a value again, what was known under the name is forgotten.
+//! A fact is of a value, and values have [`Name`]s: the instruction that made it, or the place where ways
+//! meet. A copy has the name of what it is a copy of. In every state all registers of one name hold the same
+//! value, and a fact that holds of a name is true of that. Where the same instruction makes a value again,
+//! what was known under the name is forgotten.
 //!
 //! # Hoisting
-//! The passes before the last find out which facts are there whenever a loop comes round: these are *hoisted*. The last pass makes them true on each way into the loop, by guards that exit to
-//! its beginning; where the loop comes round they are true already, and nothing is done. The facts are found optimistically: the first pass takes those of the ways in for true, later ones what the
-//! one before has found, until nothing changes. That need not come to an end, nor be right: the last pass makes true whatever it is told to.
+//! The passes before the last find out which facts are there whenever a loop comes round: these are
+//! *hoisted*. The last pass makes them true on each way into the loop, by guards that exit to its beginning;
+//! where the loop comes round they are true already, and nothing is done. The facts are found optimistically:
+//! the first pass takes those of the ways in for true, later ones what the one before has found, until
+//! nothing changes. That need not come to an end, nor be right: the last pass makes true whatever it is told
+//! to.
 //!
-//! A register that a loop does not change keeps its name in all loops within; so what an inner loop needs is hoisted out of the outer one as well.
+//! A register that a loop does not change keeps its name in all loops within; so what an inner loop needs is
+//! hoisted out of the outer one as well.
 
 use super::{Known, Lowering, Register, State, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, Variable, condcodes::IntCC, types};
@@ -68,13 +75,15 @@ pub(super) enum Fact {
     Field(Name, u32, u32, Ty),
     /// Numbers may be stored into it without asking.
     Writable(Name),
-    /// Anything may be stored into it without telling the collector: it has the epoch of the day. Not hoisted: a collection ends it.
+    /// Anything may be stored into it without telling the collector: it has the epoch of the day. Not
+    /// hoisted: a collection ends it.
     Fresh(Name),
     /// What the cache has holds for the table: the address of the place, a node or a value.
     Class(Name, FrameNumber, u16, bool),
     /// A dictionary has this key in the node that the cache tells: the node.
     Node(Name, FrameNumber, u16, u16),
-    /// What a table, the first, has under a key, the second, is in a node: the node, or 0 if it is nobody's to tell. Not hoisted.
+    /// What a table, the first, has under a key, the second, is in a node: the node, or 0 if it is nobody's
+    /// to tell. Not hoisted.
     Entry(Name, Name),
     /// What the cache has holds for strings: the address of the place.
     StringMethod(FrameNumber, u16, bool),
@@ -84,9 +93,11 @@ pub(super) enum Fact {
     NativeClosure(Name, usize),
     /// The value is a function of Lua with this code ([`perilune_vm::machine::Log::function`]): its instance.
     Function(Name, usize),
-    /// The value is one of which nothing is known: its payload and tag. Not hoisted, and over with the next call: it is in a slot as well.
+    /// The value is one of which nothing is known: its payload and tag. Not hoisted, and over with the next
+    /// call: it is in a slot as well.
     Held(Name),
-    /// The value is a shared array with this type of elements, by number ([`perilune_vm::shared::Element`]): their address, and how many there are. None of it ever changes.
+    /// The value is a shared array with this type of elements, by number ([`perilune_vm::shared::Element`]):
+    /// their address, and how many there are. None of it ever changes.
     Elements(Name, u8),
 }
 
@@ -241,7 +252,8 @@ impl State {
         self.forget_variables(at);
     }
 
-    /// The structure of any table may be another one, and globals may have other values: instruction `at` has stored something.
+    /// The structure of any table may be another one, and globals may have other values: instruction `at` has
+    /// stored something.
     pub(super) fn forget_structure(&mut self, at: usize) {
         let holds = |fact: &Fact| {
             matches!(
@@ -379,7 +391,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Makes a fact true, of the value in register `holder` if there is one; else goes to `exit`. Whether that is possible.
+    /// Makes a fact true, of the value in register `holder` if there is one; else goes to `exit`. Whether
+    /// that is possible.
     pub(super) fn find_out(&mut self, fact: Fact, holder: Option<usize>, exit: Block) -> bool {
         if let (Fact::Native(_, native), Some(r)) = (fact, holder) {
             self.is_native_at(r, native, exit);
@@ -523,7 +536,8 @@ impl Lowering<'_, '_> {
         *self.found.entry(fact).or_insert_with(|| [first, second].map(|ty| b.declare_var(ty)))
     }
 
-    /// What comes with a fact that holds: as many values as its kind has. Of one that does not hold the variables have what they had on another way, or nothing.
+    /// What comes with a fact that holds: as many values as its kind has. Of one that does not hold the
+    /// variables have what they had on another way, or nothing.
     pub(super) fn values(&mut self, fact: Fact) -> Vec<Value> {
         let count = match fact {
             Fact::Array(..) | Fact::Elements(..) | Fact::Held(_) => 2,

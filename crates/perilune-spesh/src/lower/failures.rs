@@ -4,8 +4,9 @@ use perilune_syntax::Proto;
 use perilune_vm::machine::Exits;
 use std::sync::Arc;
 
-/// Where earlier code of a function has been left, as it was at one moment. Other domains run that code, and count, while this one is made: passes that asked anew
-/// would not agree on what an instruction is, and one would take for stored what the other has left in a processor register.
+/// Where earlier code of a function has been left, as it was at one moment. Other domains run that code, and
+/// count, while this one is made: passes that asked anew would not agree on what an instruction is, and one
+/// would take for stored what the other has left in a processor register.
 pub struct Failures {
     exits: Arc<Exits>,
     counts: Box<[u32]>,

@@ -1,10 +1,13 @@
 //! Fields of tables that have one shape, and what is known of their values.
 //!
-//! A value that has been loaded from a field, or stored into it, is what the field has until something else is stored there ([`Fact::Field`]): `self.count = self.count + 1` in a loop loads and checks nothing but before the first round, and methods that are built in
-//! place of their calls, each of which asks for the fields of `self` again, find them. The store is made each time, so an exit has nothing to make up for.
+//! A value that has been loaded from a field, or stored into it, is what the field has until something else
+//! is stored there ([`Fact::Field`]): `self.count = self.count + 1` in a loop loads and checks nothing but
+//! before the first round, and methods that are built in place of their calls, each of which asks for the
+//! fields of `self` again, find them. The store is made each time, so an exit has nothing to make up for.
 //!
-//! What may be stored into the field of a table that goes by another name? Machine code itself knows shape and slot of all stores into fields that it makes: a table of another shape is another table. Whatever else stores, a leaf,
-//! a native, a function, ends all that is known of the structure of tables, this included.
+//! What may be stored into the field of a table that goes by another name? Machine code itself knows shape
+//! and slot of all stores into fields that it makes: a table of another shape is another table. Whatever else
+//! stores, a leaf, a native, a function, ends all that is known of the structure of tables, this included.
 //!
 //! Values of which nothing is known have no such fact: a tag more would have to be kept for each.
 
@@ -16,7 +19,8 @@ use perilune_vm::Tag;
 use perilune_vm::machine::layout;
 
 impl Lowering<'_, '_> {
-    /// The field in a slot of the table, which has this shape, else goes to `miss`, becomes the register of instruction `at`.
+    /// The field in a slot of the table, which has this shape, else goes to `miss`, becomes the register of
+    /// instruction `at`.
     pub(super) fn own_field(
         &mut self,
         at: usize,
@@ -43,7 +47,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Replaces what the field in a slot of the table has, which has this shape; what is out of the ordinary goes to `miss`. `fills`: as [`Lowering::replace_field`] says.
+    /// Replaces what the field in a slot of the table has, which has this shape; what is out of the ordinary
+    /// goes to `miss`. `fills`: as [`Lowering::replace_field`] says.
     pub(super) fn set_own_field(
         &mut self,
         (name, table): (Name, Value),

@@ -1,8 +1,11 @@
 //! Elements and keys: `t[k]`.
 //!
-//! What is done in line is an element that an array has, the one after its last where there is room, and strings as keys of dictionaries (`dictionaries.rs`). All else that needs nothing of the frame (other strings and objects as keys, integers in the hash part,
-//! growth, what tables along `__index` have) is one call of a leaf (`perilune_vm::machine`): no value is stored before it, and what is known of tables is known after it, as far as it may not have changed.
-//! Where a leaf does not know, the instruction is done slowly.
+//! What is done in line is an element that an array has, the one after its last where there is room, and
+//! strings as keys of dictionaries (`dictionaries.rs`). All else that needs nothing of the frame (other
+//! strings and objects as keys, integers in the hash part, growth, what tables along `__index` have) is one
+//! call of a leaf (`perilune_vm::machine`): no value is stored before it, and what is known of tables is
+//! known after it, as far as it may not have changed. Where a leaf does not know, the instruction is done
+//! slowly.
 
 use super::facts::Fact;
 use super::memory::Key;
@@ -51,7 +54,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Does something else where `other` begins, and joins it with the current way. A register that is of one type on one way only is unknown behind, so it has to be in its slot on both.
+    /// Does something else where `other` begins, and joins it with the current way. A register that is of one
+    /// type on one way only is unknown behind, so it has to be in its slot on both.
     pub(super) fn join_with(&mut self, at: usize, other: Slow, does: impl FnOnce(&mut Self)) {
         let [own, joined] = [(); 2].map(|()| self.b.create_block());
         let known = self.now.take();
@@ -311,7 +315,8 @@ impl Lowering<'_, '_> {
         self.join(at, slow, None);
     }
 
-    /// Nil under the key of instruction `at`: where that is the last element of a dense array that is not full, the array is one shorter. All else is done by a leaf.
+    /// Nil under the key of instruction `at`: where that is the last element of a dense array that is not
+    /// full, the array is one shorter. All else is done by a leaf.
     fn take_away(
         &mut self,
         at: usize,
@@ -418,7 +423,8 @@ impl Lowering<'_, '_> {
         self.array(name, table, kind.into(), other);
     }
 
-    /// If a collection is due, does a step of it: before instruction `at`, or after it if that is `done`. What is known holds afterwards, or the code leaves.
+    /// If a collection is due, does a step of it: before instruction `at`, or after it if that is `done`.
+    /// What is known holds afterwards, or the code leaves.
     pub(super) fn collect_if_due(&mut self, at: usize, done: bool) {
         let leave = self.leave_for_collection(at, done);
         let vm = self.b.use_var(self.vm);

@@ -1,17 +1,21 @@
 //! Generic loops over tables: `for ... in pairs(t)`, `ipairs(t)`, `next, t`.
 //!
-//! A `TFORCALL` that has met one of the two natives alone whose steps the interpreter does itself is done here: through the array part by a few instructions, elsewhere by a leaf that
-//! writes the loop's registers and nothing else ([`layout::iterate`]). So what is known of all others stays known in the loop's body, and types of key and value are
-//! guarded where the body begins, like those of all registers there.
+//! A `TFORCALL` that has met one of the two natives alone whose steps the interpreter does itself is done
+//! here: through the array part by a few instructions, elsewhere by a leaf that writes the loop's registers
+//! and nothing else ([`layout::iterate`]). So what is known of all others stays known in the loop's body, and
+//! types of key and value are guarded where the body begins, like those of all registers there.
 //!
 //! # Where a traversal stands
-//! `ipairs` has its number in the control variable. `next` has the key there, and a cursor beside it, which is trusted only if it suits the key. In the array part the
-//! key is the position, and so is the cursor; an integer key from elsewhere, 0 say, has another.
+//! `ipairs` has its number in the control variable. `next` has the key there, and a cursor beside it, which
+//! is trusted only if it suits the key. In the array part the key is the position, and so is the cursor; an
+//! integer key from elsewhere, 0 say, has another.
 //!
 //! # The first step
-//! `TFORPREP` does the first step, too. So a `TFORCALL` is reached only from the end of the body, where types are those that earlier steps have left, and the control variable stays in a register of the processor.
+//! `TFORPREP` does the first step, too. So a `TFORCALL` is reached only from the end of the body, where types
+//! are those that earlier steps have left, and the control variable stays in a register of the processor.
 //!
-//! What ends a loop over an array is seen at once if the table can have no such element elsewhere, and no metatable; else the leaf looks. Whatever is neither is an exit, and in the next code the interpreter's.
+//! What ends a loop over an array is seen at once if the table can have no such element elsewhere, and no
+//! metatable; else the leaf looks. Whatever is neither is an exit, and in the next code the interpreter's.
 
 use super::{Known, Lowering, Name, Register, Slow, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
@@ -260,7 +264,8 @@ impl Lowering<'_, '_> {
         self.come_round(head, first);
     }
 
-    /// How many elements have been visited, as the control variable says; `start`: it is nil if none has been. Else goes to `help`. `None`: always.
+    /// How many elements have been visited, as the control variable says; `start`: it is nil if none has
+    /// been. Else goes to `help`. `None`: always.
     fn visited(&mut self, control: usize, start: bool, help: Block) -> Option<Value> {
         match self.known(control) {
             Some(known) => return (known.ty == Ty::Int && !start).then_some(known.val),
@@ -274,7 +279,8 @@ impl Lowering<'_, '_> {
         Some(self.b.ins().iconst(types::I64, 0))
     }
 
-    /// A table has no elements but those whose number is below its length, nor may a metatable say otherwise; else goes to `help`.
+    /// A table has no elements but those whose number is below its length, nor may a metatable say otherwise;
+    /// else goes to `help`.
     fn ends_there(&mut self, table: Value, help: Block) {
         let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
         let none = self.b.ins().icmp_imm_u(IntCC::Equal, metatable, 0);
@@ -293,7 +299,8 @@ impl Lowering<'_, '_> {
         self.edge(head);
     }
 
-    /// A step has been made: the loop's registers have other values, and nothing is known of those above. All else is as it was.
+    /// A step has been made: the loop's registers have other values, and nothing is known of those above. All
+    /// else is as it was.
     fn forget_registers(&mut self, call: usize) {
         let [i, next] = [call, call + 1].map(|at| self.code(at));
         let Some(now) = &mut self.now else { return };
@@ -313,7 +320,8 @@ impl Lowering<'_, '_> {
         self.join(at, slow, None);
     }
 
-    /// The variables from register `a` on end. Where one is to be closed, or it cannot be done here, goes to `slow`, with nothing done.
+    /// The variables from register `a` on end. Where one is to be closed, or it cannot be done here, goes to
+    /// `slow`, with nothing done.
     pub(super) fn close_from(&mut self, at: usize, a: usize, slow: Block) {
         let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
         let thread = self.load(types::I64, vm, layout::VM_THREAD);
@@ -333,7 +341,8 @@ impl Lowering<'_, '_> {
         self.join_with(at, some, |this| this.close_upvalues(at, a, slow));
     }
 
-    /// `CALL` of `ipairs`, or of `pairs` with a table without metatable, for a loop: the values that it needs. Whether it is one.
+    /// `CALL` of `ipairs`, or of `pairs` with a table without metatable, for a loop: the values that it
+    /// needs. Whether it is one.
     pub(super) fn prepare_iteration(&mut self, at: usize, step: &'static Native, start: Option<i64>) -> bool {
         let i = self.code(at);
         let (a, argument) = (i.a() as usize, i.a() as usize + layout::GAP as usize);

@@ -10,7 +10,8 @@ use perilune_vm::{ArrayKind, Tag};
 /// The key of an element.
 #[derive(Clone, Copy)]
 pub(super) enum Key {
-    /// It is known: an integer is the element's number from 0, of a float it is not yet known whether it is one.
+    /// It is known: an integer is the element's number from 0, of a float it is not yet known whether it is
+    /// one.
     Known(Known),
     /// A number is expected in this register.
     Slot(usize),
@@ -195,7 +196,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// The value at an address becomes register `a` of instruction `at`, if it is of the type that the log has seen; if it has seen several: if it is not nil.
+    /// The value at an address becomes register `a` of instruction `at`, if it is of the type that the log
+    /// has seen; if it has seen several: if it is not nil.
     pub(super) fn take(&mut self, at: usize, address: Value, offset: i32, slow: Block) -> Ty {
         self.take_apart(at, address, offset + layout::PAYLOAD, offset + layout::TAG, slow)
     }
@@ -232,7 +234,8 @@ impl Lowering<'_, '_> {
         ty
     }
 
-    /// The value at an address, a field or an element of the table, becomes register `a` of instruction `at`; nil only if no metatable may say otherwise.
+    /// The value at an address, a field or an element of the table, becomes register `a` of instruction `at`;
+    /// nil only if no metatable may say otherwise.
     pub(super) fn take_or_nil(&mut self, at: usize, table: Value, address: Value, offset: i32, slow: Block) {
         let tag = self.load(types::I8, address, offset + layout::TAG);
         let payload = self.load(types::I64, address, offset + layout::PAYLOAD);
@@ -366,7 +369,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Where the class of the table has what this cache is for, a node or a value. Where the cache is out of date, or for tables of another class, a leaf finds it.
+    /// Where the class of the table has what this cache is for, a node or a value. Where the cache is out of
+    /// date, or for tables of another class, a leaf finds it.
     pub(super) fn place_in_class(&mut self, table: Value, d: u16, node: bool, slow: Block) -> Value {
         let [miss, done] = [(); 2].map(|()| self.b.create_block());
         self.b.set_cold_block(miss);
@@ -387,7 +391,8 @@ impl Lowering<'_, '_> {
         place
     }
 
-    /// Where a table of this shape, with this metatable, has in its class what the cache is for, a node or a value; else goes to `miss`.
+    /// Where a table of this shape, with this metatable, has in its class what the cache is for, a node or a
+    /// value; else goes to `miss`.
     pub(super) fn class_in_cache(
         &mut self,
         (shape, metatable): (Value, Value),
@@ -484,7 +489,9 @@ impl Lowering<'_, '_> {
         self.join(at, slow, Some((a, ty)));
     }
 
-    /// What the table, or its class, has under the name of instruction `at` becomes its register, of this type: by the cache that the log has seen, if there was one shape, by the shapes that it has seen, or by a leaf. Else goes to `slow`.
+    /// What the table, or its class, has under the name of instruction `at` becomes its register, of this
+    /// type: by the cache that the log has seen, if there was one shape, by the shapes that it has seen, or
+    /// by a leaf. Else goes to `slow`.
     fn find_in_table(&mut self, at: usize, (name, table): (Name, Value), ty: Ty, slow: Block) {
         let (site, i) = (self.site(at), self.code(at));
         if site.shapes && !site.fields.own().is_empty() {
@@ -516,7 +523,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// What a table that has nothing of its own under the name of instruction `at`, or has a shape that was not told apart, has there becomes its register: along one of these ways, or by a leaf.
+    /// What a table that has nothing of its own under the name of instruction `at`, or has a shape that was
+    /// not told apart, has there becomes its register: along one of these ways, or by a leaf.
     fn find_in_class(&mut self, at: usize, table: Value, paths: Option<&[Path]>, ty: Ty, slow: Block) {
         match paths {
             Some(paths) => self.take_inherited(at, table, paths, ty, slow),
@@ -524,7 +532,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// What the table inherits along one of these ways becomes the register of instruction `at`; a leaf finds it for tables of other classes.
+    /// What the table inherits along one of these ways becomes the register of instruction `at`; a leaf finds
+    /// it for tables of other classes.
     fn take_inherited(&mut self, at: usize, table: Value, paths: &[Path], ty: Ty, slow: Block) {
         let miss = self.aside();
         let place = self.inherited(table, paths, miss.block);
@@ -532,7 +541,8 @@ impl Lowering<'_, '_> {
         self.join_with(at, miss, |this| this.field_by_leaf(at, table, ty, slow));
     }
 
-    /// `GETFIELD` of tables of several shapes; a leaf does it for those that the log has not seen, if there were more.
+    /// `GETFIELD` of tables of several shapes; a leaf does it for those that the log has not seen, if there
+    /// were more.
     fn get_field_of_shapes(&mut self, at: usize, (name, table): (Name, Value), ty: Ty, slow: Block) {
         let fields = self.site(at).fields;
         let paths = self.all_paths(at);
@@ -549,7 +559,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Where a table of one of these shapes has the field, for which each of the first names the slot, and the others lack it: what they have is nil, unless their metatable knows better. Others go to `miss`.
+    /// Where a table of one of these shapes has the field, for which each of the first names the slot, and
+    /// the others lack it: what they have is nil, unless their metatable knows better. Others go to `miss`.
     pub(super) fn field_of_shapes(
         &mut self,
         (name, table): (Name, Value),
@@ -604,7 +615,8 @@ impl Lowering<'_, '_> {
         self.load(types::I64, constants, Self::slot(n as usize) + layout::PAYLOAD)
     }
 
-    /// What the table, and those along its `__index`, have under the name of instruction `at` becomes its register, of this type.
+    /// What the table, and those along its `__index`, have under the name of instruction `at` becomes its
+    /// register, of this type.
     fn field_by_leaf(&mut self, at: usize, table: Value, ty: Ty, slow: Block) {
         let key = self.name_constant(self.code(at).c());
         let inherited = self.site(at).fields.own().is_empty();
@@ -612,7 +624,8 @@ impl Lowering<'_, '_> {
         self.get_by(leaf, at, table, key, ty, slow);
     }
 
-    /// The kind of array that the log has seen at `at`, and whether there were others. Tables whose arrays become general stay so.
+    /// The kind of array that the log has seen at `at`, and whether there were others. Tables whose arrays
+    /// become general stay so.
     pub(super) fn array_kind(&self, at: usize) -> Option<(ArrayKind, bool)> {
         let seen = self.site(at).arrays & !(OTHER_KEY | APPENDS | OTHER_OBJECT);
         let kinds = [ArrayKind::General, ArrayKind::Int, ArrayKind::Float];
@@ -629,7 +642,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// A key of an array: the number of the element from 0; of a float it is not yet known whether there is such an element.
+    /// A key of an array: the number of the element from 0; of a float it is not yet known whether there is
+    /// such an element.
     pub(super) fn index(&mut self, r: u16, constant: bool) -> Option<Known> {
         if constant {
             return Some(Known { ty: Ty::Int, val: self.b.ins().iconst(types::I64, r as i64 - 1) });
@@ -646,7 +660,8 @@ impl Lowering<'_, '_> {
         Some(Known { ty: key.ty, val })
     }
 
-    /// The key of an element for instruction `at`, from 0: a known number, or a register in which there have been nothing but numbers.
+    /// The key of an element for instruction `at`, from 0: a known number, or a register in which there have
+    /// been nothing but numbers.
     pub(super) fn key_of_element(&mut self, at: usize, r: u16, constant: bool) -> Option<Key> {
         if let Some(known) = self.index(r, constant) {
             return Some(Key::Known(known));

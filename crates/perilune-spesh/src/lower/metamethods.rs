@@ -1,6 +1,8 @@
-//! Metamethods that are functions of Lua: found by a leaf, inlined, or called as machine code calls functions, in a frame above all registers (`perilune_vm::machine::metamethods`).
+//! Metamethods that are functions of Lua: found by a leaf, inlined, or called as machine code calls
+//! functions, in a frame above all registers (`perilune_vm::machine::metamethods`).
 //!
-//! Only instructions that the log has seen call one come here. Where the leaf finds none the instruction is lowered as it would be without: a store may meet its key at one time, and not at another.
+//! Only instructions that the log has seen call one come here. Where the leaf finds none the instruction is
+//! lowered as it would be without: a store may meet its key at one time, and not at another.
 
 use super::calls::{Arguments, Callee};
 use super::inline::{Inlined, needs};
@@ -63,7 +65,8 @@ impl Lowering<'_, '_> {
         self.may_call(at) && calls + calls / 8 + 1 >= runs && !self.is_suspect(at)
     }
 
-    /// The metamethod of instruction `at`, an operator, where the log has always found it: goes on with it in the block that this gives. What follows is the way on which it is not there.
+    /// The metamethod of instruction `at`, an operator, where the log has always found it: goes on with it in
+    /// the block that this gives. What follows is the way on which it is not there.
     fn operator_by_shape(&mut self, at: usize, event: u8, operands: [Operand; 2]) -> Option<Block> {
         if Operator::is_equality(event) {
             return None;
@@ -88,7 +91,9 @@ impl Lowering<'_, '_> {
         self.unless(none, miss);
     }
 
-    /// Which register has the metamethod of instruction `at`, an operator, where the log has always found it, whether that is the second operand, behind a number, and by which shape of its metatable, in which slot of that.
+    /// Which register has the metamethod of instruction `at`, an operator, where the log has always found it,
+    /// whether that is the second operand, behind a number, and by which shape of its metatable, in which
+    /// slot of that.
     pub(super) fn place_of_operator(
         &mut self,
         at: usize,
@@ -121,7 +126,8 @@ impl Lowering<'_, '_> {
         Some(self.found_in_metatable(table, (place.metatable, place.slot), miss))
     }
 
-    /// The function that the table's metatable, of this shape, has in this slot: goes on with it in the block that this gives. What follows is `miss`, where it is not there.
+    /// The function that the table's metatable, of this shape, has in this slot: goes on with it in the block
+    /// that this gives. What follows is `miss`, where it is not there.
     pub(super) fn found_in_metatable(&mut self, table: Val, place: (u32, u32), miss: Block) -> Block {
         let found = self.b.create_block();
         self.b.append_block_param(found, types::I64);
@@ -132,7 +138,8 @@ impl Lowering<'_, '_> {
         found
     }
 
-    /// The table has no metatable, or one that is known to lack a metamethod ([`layout::TABLE_ABSENT`]); else goes to `other`.
+    /// The table has no metatable, or one that is known to lack a metamethod ([`layout::TABLE_ABSENT`]); else
+    /// goes to `other`.
     pub(super) fn lacks_metamethod(&mut self, table: Val, lacking: u8, other: Block) {
         let [with, plain] = [(); 2].map(|()| self.b.create_block());
         let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
@@ -213,7 +220,9 @@ impl Lowering<'_, '_> {
         true
     }
 
-    /// Where there is no metamethod instruction `at` is lowered as if it never had one, and that way joined with the current one, if there is one: a function that has been inlined may never have come to its end.
+    /// Where there is no metamethod instruction `at` is lowered as if it never had one, and that way joined
+    /// with the current one, if there is one: a function that has been inlined may never have come to its
+    /// end.
     fn join_without(&mut self, at: usize, other: Slow) {
         if other.exits {
             return;
@@ -251,7 +260,8 @@ impl Lowering<'_, '_> {
         Some(self.b.ins().iadd_imm_s(from, Self::slot(n as usize) as i64))
     }
 
-    /// Calls a function of Lua as the metamethod of instruction `at`, and goes on behind it, or, if it jumps, where it leads.
+    /// Calls a function of Lua as the metamethod of instruction `at`, and goes on behind it, or, if it jumps,
+    /// where it leads.
     pub(super) fn call_metamethod(&mut self, at: usize, closure: Val, arguments: &[Operand], ends: Ends) {
         let function = self.metamethod_window() - layout::GAP as usize;
         let wanted = self.code(at).a() as usize;
@@ -320,7 +330,8 @@ impl Lowering<'_, '_> {
         self.join(at, slow, fast);
     }
 
-    /// Goes on at the instruction whose position is in the frame's record: that which instruction `at` jumps to, or the next one.
+    /// Goes on at the instruction whose position is in the frame's record: that which instruction `at` jumps
+    /// to, or the next one.
     pub(super) fn go_where_told(&mut self, at: usize) {
         let base = self.b.use_var(self.base);
         let pc = self.load(types::I64, base, self.record(layout::FRAME_PC));
@@ -341,7 +352,9 @@ impl Lowering<'_, '_> {
         self.now = None;
     }
 
-    /// The instance of the closure that instruction `at` calls, if it is the log's function, which is to be built in place on registers up to `end`; else goes to `other`. Behind it nothing leads out before the function begins.
+    /// The instance of the closure that instruction `at` calls, if it is the log's function, which is to be
+    /// built in place on registers up to `end`; else goes to `other`. Behind it nothing leads out before the
+    /// function begins.
     pub(super) fn instance_to_build(
         &mut self,
         (at, closure): (usize, Val),
@@ -360,7 +373,8 @@ impl Lowering<'_, '_> {
         inst
     }
 
-    /// Builds the metamethod that instruction `at` has always called in place of the call; whether it has. `closure` is the one that is called now.
+    /// Builds the metamethod that instruction `at` has always called in place of the call; whether it has.
+    /// `closure` is the one that is called now.
     pub(super) fn inline_metamethod(
         &mut self,
         at: usize,
@@ -386,7 +400,8 @@ impl Lowering<'_, '_> {
         true
     }
 
-    /// Which register is the first one of a metamethod that is called now: its frame is above all of the function's own.
+    /// Which register is the first one of a metamethod that is called now: its frame is above all of the
+    /// function's own.
     pub(super) fn metamethod_window(&self) -> usize {
         self.own().window() + self.own().log.proto().max_stack as usize + layout::GAP as usize
     }

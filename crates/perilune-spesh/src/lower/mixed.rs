@@ -1,7 +1,9 @@
-//! Arithmetic and comparisons of numbers of which it is not known, or not always the same, whether they are integers or floats.
+//! Arithmetic and comparisons of numbers of which it is not known, or not always the same, whether they are
+//! integers or floats.
 //!
-//! What the log has seen come out decides. If it was always an integer, the operands have to be integers; if always a float, one of them, at least, is one. If both have been seen, the
-//! code looks at both tags, each time, and nothing is known of the result. Anything but numbers is the interpreter's.
+//! What the log has seen come out decides. If it was always an integer, the operands have to be integers; if
+//! always a float, one of them, at least, is one. If both have been seen, the code looks at both tags, each
+//! time, and nothing is known of the result. Anything but numbers is the interpreter's.
 
 use super::control::Order;
 use super::either::is_small;
@@ -67,7 +69,8 @@ pub(super) fn with_constant(op: Op) -> bool {
 }
 
 impl Lowering<'_, '_> {
-    /// Lowers instruction `at`, of whose operands these are known numbers and one at least is not; whether it could.
+    /// Lowers instruction `at`, of whose operands these are known numbers and one at least is not; whether it
+    /// could.
     pub(super) fn mixed_arithmetic(&mut self, at: usize, op: Op, x: Option<Known>, y: Option<Known>) -> bool {
         let i = self.code(at);
         let (b, c) = (i.b() as usize, i.c() as usize);
@@ -271,7 +274,8 @@ impl Lowering<'_, '_> {
         true
     }
 
-    /// Jumps if the comparison of register a with b, a register or a constant, is `wanted`; not both are known numbers of one type.
+    /// Jumps if the comparison of register a with b, a register or a constant, is `wanted`; not both are
+    /// known numbers of one type.
     pub(super) fn compare_mixed(&mut self, at: usize, to: usize, order: Order, wanted: bool, constant: bool) {
         let i = self.code(at);
         let operand = |this: &mut Self, r: usize| match this.known(r) {
@@ -336,7 +340,8 @@ impl Lowering<'_, '_> {
         self.branch_when(holds, wanted, to);
     }
 
-    /// Goes to `done` with whether the order holds of the two registers of instruction `at`, if they are strings.
+    /// Goes to `done` with whether the order holds of the two registers of instruction `at`, if they are
+    /// strings.
     fn compare_strings(&mut self, at: usize, order: Order, done: Block) {
         let i = self.code(at);
         let base = self.b.use_var(self.base);

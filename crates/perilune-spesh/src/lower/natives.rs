@@ -1,10 +1,14 @@
 //! Calls of natives.
 //!
-//! One that has always been called at a place is guarded, and then, whichever is the first that will do: what it does is instructions in line ([`Intrinsic`]); its quick form is called, which needs
-//! nothing of the frame ([`Quick`]); or a function runs it in a frame of its own, as the interpreter would ([`layout::call_native`]). See `perilune_vm::machine`, `natives.rs`.
+//! One that has always been called at a place is guarded, and then, whichever is the first that will do: what
+//! it does is instructions in line ([`Intrinsic`]); its quick form is called, which needs nothing of the
+//! frame ([`Quick`]); or a function runs it in a frame of its own, as the interpreter would
+//! ([`layout::call_native`]). See `perilune_vm::machine`, `natives.rs`.
 //!
-//! What an open list of arguments or results is: the arguments of a call may end at the top (`b == 0`), where the instruction before has put it; and a call may be asked for all results (`c == 0`): then it sets the top. A quick form
-//! does both. Arguments that are not part of the open list may be in processor registers, like any others, and are stored before.
+//! What an open list of arguments or results is: the arguments of a call may end at the top (`b == 0`), where
+//! the instruction before has put it; and a call may be asked for all results (`c == 0`): then it sets the
+//! top. A quick form does both. Arguments that are not part of the open list may be in processor registers,
+//! like any others, and are stored before.
 
 use super::facts::Fact;
 use super::{Known, Lowering, Ty};
@@ -134,7 +138,9 @@ impl Lowering<'_, '_> {
         self.join(at, slow, fast);
     }
 
-    /// The native of instruction `at`, a call or a tail call, does its quick form: the payload and the tag of its value. Where it does nothing, or another function is called, goes to `slow`. `collects`: before it, a collection may be due.
+    /// The native of instruction `at`, a call or a tail call, does its quick form: the payload and the tag of
+    /// its value. Where it does nothing, or another function is called, goes to `slow`. `collects`: before
+    /// it, a collection may be due.
     pub(super) fn quick_form(
         &mut self,
         at: usize,
@@ -176,7 +182,8 @@ impl Lowering<'_, '_> {
         answer
     }
 
-    /// Register `a` becomes the value of these parts, which is of this type, else the code exits behind instruction `at`: that has been done.
+    /// Register `a` becomes the value of these parts, which is of this type, else the code exits behind
+    /// instruction `at`: that has been done.
     pub(super) fn take_answer(&mut self, at: usize, a: usize, ty: Ty, payload: Value, tag: Value) {
         let own = self.b.ins().ireduce(types::I8, tag);
         let Some(wanted) = ty.tag() else { return self.put(a, own, payload) };
@@ -309,7 +316,8 @@ impl Lowering<'_, '_> {
             Intrinsic::Max | Intrinsic::Min => {
                 let (x, y) = (self.known(first)?, self.known(first + 1)?);
                 let greater = matches!(intrinsic, Intrinsic::Max);
-                // The first one, unless the second is better: that decides which of two zeros, and what a NaN does.
+                // The first one, unless the second is better: that decides which of two zeros, and what a NaN
+                // does.
                 let better = match x.ty {
                     Ty::Int => {
                         let order = if greater { IntCC::SignedGreaterThan } else { IntCC::SignedLessThan };

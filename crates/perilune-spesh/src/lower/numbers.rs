@@ -126,7 +126,9 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// The remainder of two floats (manual 3.4.1), those of instruction `at`. Where both are whole numbers, the first one not below zero, the second above it, it is that of the integers; a function does the others.
+    /// The remainder of two floats (manual 3.4.1), those of instruction `at`. Where both are whole numbers,
+    /// the first one not below zero, the second above it, it is that of the integers; a function does the
+    /// others.
     pub(super) fn float_remainder(&mut self, at: usize, x: Value, y: Value) -> Value {
         let [on, whole, other, done] = [(); 4].map(|()| self.b.create_block());
         self.b.set_cold_block(other);
@@ -256,7 +258,8 @@ impl Lowering<'_, '_> {
                 _ => self.b.ins().sshr_imm_u(x.val, divisor.trailing_zeros() as i64),
             });
         }
-        // Of x, or of its complement if it is negative, whose quotient is then the complement of the wanted one.
+        // Of x, or of its complement if it is negative, whose quotient is then the complement of the wanted
+        // one.
         let (factor, shift) = reciprocal(divisor as u64);
         let sign = self.b.ins().sshr_imm_u(x.val, 63);
         let positive = self.b.ins().bxor(x.val, sign);
@@ -273,10 +276,12 @@ impl Lowering<'_, '_> {
     }
 }
 
-/// The factor and the shift by which the high word of a product becomes the quotient of a number below 2^63 by this divisor, which is at least 3 and no power of two
-/// (Granlund and Montgomery, Division by Invariant Integers using Multiplication, 1994).
+/// The factor and the shift by which the high word of a product becomes the quotient of a number below 2^63
+/// by this divisor, which is at least 3 and no power of two (Granlund and Montgomery, Division by Invariant
+/// Integers using Multiplication, 1994).
 fn reciprocal(divisor: u64) -> (u64, u32) {
-    // With l = ceil(log2 d), the factor ceil(2^(63 + l) / d) has 64 bits, and is wrong by less than d, which 63 bits of the dividend do not notice.
+    // With l = ceil(log2 d), the factor ceil(2^(63 + l) / d) has 64 bits, and is wrong by less than d, which
+    // 63 bits of the dividend do not notice.
     let bits = 64 - (divisor - 1).leading_zeros();
     let power = 1u128 << (63 + bits);
     let factor = power.div_ceil(divisor as u128);

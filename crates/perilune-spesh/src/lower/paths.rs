@@ -1,6 +1,9 @@
-//! What tables of several classes inherit: found along their metatables by shapes alone (`perilune_vm::machine`, `paths.rs`).
+//! What tables of several classes inherit: found along their metatables by shapes alone
+//! (`perilune_vm::machine`, `paths.rs`).
 //!
-//! A field that tables of one class inherit is where the cache of the site says (`memory.rs`), which is quicker. Of several classes the cache has one at a time, and where each object has a metatable of its own it never has that of the next.
+//! A field that tables of one class inherit is where the cache of the site says (`memory.rs`), which is
+//! quicker. Of several classes the cache has one at a time, and where each object has a metatable of its own
+//! it never has that of the next.
 
 use super::{Lowering, Ty, Val};
 use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
@@ -8,12 +11,14 @@ use perilune_vm::Tag;
 use perilune_vm::machine::{End, Path, layout};
 
 impl<'a> Lowering<'a, '_> {
-    /// The ways by which tables of instruction `at` came by a field that they lack, or is nil, as far as shapes tell.
+    /// The ways by which tables of instruction `at` came by a field that they lack, or is nil, as far as
+    /// shapes tell.
     pub(super) fn all_paths(&self, at: usize) -> Option<&'a [Path]> {
         self.log.paths(at - self.frames[self.frame as usize].first)
     }
 
-    /// The same if all tables lacked it, and these ways are better than the cache of the site, which is for one metatable, and for fields that somebody has.
+    /// The same if all tables lacked it, and these ways are better than the cache of the site, which is for
+    /// one metatable, and for fields that somebody has.
     pub(super) fn paths(&self, at: usize) -> Option<&'a [Path]> {
         let site = self.site(at);
         let paths = self.all_paths(at).filter(|_| site.fields.own().is_empty())?;
@@ -22,7 +27,8 @@ impl<'a> Lowering<'a, '_> {
         is_better.then_some(paths)
     }
 
-    /// Where the field is that the table inherits along one of these ways, or [`layout::nothing`]; other tables go to `miss`.
+    /// Where the field is that the table inherits along one of these ways, or [`layout::nothing`]; other
+    /// tables go to `miss`.
     pub(super) fn inherited(&mut self, table: Val, paths: &[Path], miss: Block) -> Val {
         let shape = self.load(types::I32, table, layout::TABLE_SHAPE);
         let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
@@ -44,7 +50,8 @@ impl<'a> Lowering<'a, '_> {
         address
     }
 
-    /// Where the field is for a table of the path's shape, with this metatable, and that one's shape, or [`layout::nothing`]; if the path leads elsewhere, goes to `next`.
+    /// Where the field is for a table of the path's shape, with this metatable, and that one's shape, or
+    /// [`layout::nothing`]; if the path leads elsewhere, goes to `next`.
     pub(super) fn along(&mut self, path: &Path, first: (Val, Val), next: Block) -> Val {
         let mut class = None;
         for hop in path.hops() {
@@ -94,7 +101,8 @@ impl<'a> Lowering<'a, '_> {
         self.b.ins().iconst(types::I64, layout::nothing() as i64)
     }
 
-    /// The value at a place that [`Lowering::along`] has told becomes the register of instruction `at`: nil only where there is nothing, along one of these ways.
+    /// The value at a place that [`Lowering::along`] has told becomes the register of instruction `at`: nil
+    /// only where there is nothing, along one of these ways.
     pub(super) fn take_found(&mut self, at: usize, place: Val, paths: &[Path], miss: Block) {
         if self.result(at) != Ty::Any || !paths.iter().any(Path::is_absent) {
             self.take(at, place, 0, miss);

@@ -1,10 +1,15 @@
 //! Protected calls: what `pcall` and `xpcall` call is built in place, like any other function (`inline.rs`).
 //!
-//! Its frame lies where the interpreter would have it, above that of `pcall`, so its arguments move up. As long as nobody looks there is a record of neither; but the thread counts the calls of `pcall` that it is in, and this one is
-//! counted where it begins: a record says what the count was before, and that is known from the count and from how many such functions are built in each other ([`Lowering::write_records`], `perilune_vm::machine`, `points.rs`).
+//! Its frame lies where the interpreter would have it, above that of `pcall`, so its arguments move up. As
+//! long as nobody looks there is a record of neither; but the thread counts the calls of `pcall` that it is
+//! in, and this one is counted where it begins: a record says what the count was before, and that is known
+//! from the count and from how many such functions are built in each other ([`Lowering::write_records`],
+//! `perilune_vm::machine`, `points.rs`).
 //!
-//! An error finds the records written, since whatever may raise one has seen to it. It drops the native frame, and the interpreter goes on behind the call, or machine code that can be entered there. That is dear, so a call that has
-//! failed while it was recorded is left to the interpreter (`perilune_vm::machine`, `callees.rs`), which comes back.
+//! An error finds the records written, since whatever may raise one has seen to it. It drops the native
+//! frame, and the interpreter goes on behind the call, or machine code that can be entered there. That is
+//! dear, so a call that has failed while it was recorded is left to the interpreter (`perilune_vm::machine`,
+//! `callees.rs`), which comes back.
 
 use super::inline::{Inlined, Pcall, is_call_of_lua, needs};
 use super::{EXITED, Lowering, Register, Val};
@@ -14,7 +19,8 @@ use perilune_vm::machine::{LEAVE, Log, Protected, layout};
 use perilune_vm::{Kind, Native, Tag};
 
 impl<'a> Lowering<'a, '_> {
-    /// `CALL` of `pcall` or `xpcall` with one function of Lua, which is built in place if it may be; whether it has.
+    /// `CALL` of `pcall` or `xpcall` with one function of Lua, which is built in place if it may be; whether
+    /// it has.
     pub(super) fn protect(&mut self, at: usize) -> bool {
         let Some((native, log)) = self.to_protect(at) else { return false };
         let i = self.code(at);
@@ -65,7 +71,8 @@ impl<'a> Lowering<'a, '_> {
         true
     }
 
-    /// The native that the call at `at` has always called, and what it has always called, if that is to be built in place.
+    /// The native that the call at `at` has always called, and what it has always called, if that is to be
+    /// built in place.
     fn to_protect(&self, at: usize) -> Option<(&'static Native, &'a Log)> {
         let (i, site) = (self.code(at), self.site(at));
         let native = site.native.filter(|_| !site.natives && !site.has_upvalues)?;
@@ -114,7 +121,8 @@ impl<'a> Lowering<'a, '_> {
         Some(Protected { window: pcall.window as u32, words })
     }
 
-    /// Writes the record of `pcall`; `nested`: how many the thread was in before the one that was written last. How many before this one.
+    /// Writes the record of `pcall`; `nested`: how many the thread was in before the one that was written
+    /// last. How many before this one.
     pub(super) fn write_pcall(&mut self, pcall: &Protected, nested: Option<Val>) -> Val {
         let inside = match nested {
             Some(nested) => nested,

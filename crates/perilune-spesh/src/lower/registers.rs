@@ -1,4 +1,5 @@
-//! What is known of registers, and where their values are: in a register of the processor, in the slot, or in both.
+//! What is known of registers, and where their values are: in a register of the processor, in the slot, or in
+//! both.
 
 use super::facts::Fact;
 use super::{EXITED, Known, Lowering, Name, Register, Ty, Val};
@@ -76,8 +77,9 @@ impl Lowering<'_, '_> {
         Some(Known { ty, val })
     }
 
-    /// The address of the constants of the function that is being built. Where nothing comes round, that of the compiled function is loaded from its record: kept in a register from the start, it would have to be saved, for what is
-    /// hardly ever done.
+    /// The address of the constants of the function that is being built. Where nothing comes round, that of
+    /// the compiled function is loaded from its record: kept in a register from the start, it would have to
+    /// be saved, for what is hardly ever done.
     pub(super) fn constants(&mut self) -> Val {
         match self.frame == 0 && self.loops.is_empty() {
             true => {
@@ -135,7 +137,8 @@ impl Lowering<'_, '_> {
         self.hold(r, known, Register { ty: known.ty, slot: known.ty, dirty: false });
     }
 
-    /// Payload and tag of register `r`, of which nothing is known, if they have been loaded already, or are what has been stored.
+    /// Payload and tag of register `r`, of which nothing is known, if they have been loaded already, or are
+    /// what has been stored.
     fn held(&mut self, r: usize) -> Option<[Val; 2]> {
         let fact = Fact::Held(self.name_of(r));
         if self.captured.contains(r as u8) || self.ty(r) != Ty::Any || !self.has(fact) {
@@ -145,7 +148,8 @@ impl Lowering<'_, '_> {
         Some([values[0], values[1]])
     }
 
-    /// The tag of register `r`, of which nothing need be known: a number that only a register of the processor has is stored first.
+    /// The tag of register `r`, of which nothing need be known: a number that only a register of the
+    /// processor has is stored first.
     pub(super) fn tag_of(&mut self, r: usize) -> Val {
         self.flush(r);
         if let Some([_, tag]) = self.held(r) {
@@ -173,7 +177,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// The slot of register `r`, of which nothing is known, has to hold a value of this type, else the code exits to instruction `at`.
+    /// The slot of register `r`, of which nothing is known, has to hold a value of this type, else the code
+    /// exits to instruction `at`.
     pub(super) fn guard(&mut self, r: usize, ty: Ty, at: usize) {
         if ty == Ty::Number {
             return self.guard_number(r, at);

@@ -1,10 +1,18 @@
 //! Calls of the runtime's functions.
 //!
-//! A call by the convention of C leaves five registers as they were. Whatever else is needed behind it lies in memory, and so do all floats: a value that is used on both sides of a call is stored where it is made and loaded where it is used, so a loop pays for a call in each round, whether it is made or not.
-//! Most calls are where something is out of the ordinary: a number that is not whole, a table that a collection has seen, a cache that is out of date. Those are *rare*, and made through [`target::preserving`], behind which all registers are as before. It stores and loads all that C might change, which
-//! costs .4 to .9 ns of a call in a loop that does little else. A loop of float arithmetic whose remainder may have to call a function takes 7.0 ns a round, and 9.6 with a call by the convention of C (`numeric/collatz`).
+//! A call by the convention of C leaves five registers as they were. Whatever else is needed behind it lies
+//! in memory, and so do all floats: a value that is used on both sides of a call is stored where it is made
+//! and loaded where it is used, so a loop pays for a call in each round, whether it is made or not. Most
+//! calls are where something is out of the ordinary: a number that is not whole, a table that a collection
+//! has seen, a cache that is out of date. Those are *rare*, and made through [`target::preserving`], behind
+//! which all registers are as before. It stores and loads all that C might change, which costs .4 to .9 ns of
+//! a call in a loop that does little else. A loop of float arithmetic whose remainder may have to call a
+//! function takes 7.0 ns a round, and 9.6 with a call by the convention of C (`numeric/collatz`).
 //!
-//! What the interpreter does ([`Lowering::common`]), and what leaves, is called as C is: nothing is in registers then. Rejected: all calls in blocks that are out of the way, and steps of the interpreter, through it. Some of them are common (texts that are compared, functions that end), and nine programs of 79 lost 5 to 17%.
+//! What the interpreter does ([`Lowering::common`]), and what leaves, is called as C is: nothing is in
+//! registers then. Rejected: all calls in blocks that are out of the way, and steps of the interpreter,
+//! through it. Some of them are common (texts that are compared, functions that end), and nine programs of 79
+//! lost 5 to 17%.
 
 use super::Lowering;
 use crate::backend::clif::{

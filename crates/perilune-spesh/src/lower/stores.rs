@@ -1,7 +1,10 @@
 //! Stores into fields of tables.
 //!
-//! What a field has is replaced in line, also by nil, which is what the field has from then on: the shape stays. A field that has nil is one that the table lacks, as far as Lua is concerned: its metatable is asked (`__newindex`), and tables
-//! that stand for classes tell whoever has found the field further along (`perilune_vm::shape`). So where there is nil it is asked whether the table is of that kind ([`Lowering::may_fill`]).
+//! What a field has is replaced in line, also by nil, which is what the field has from then on: the shape
+//! stays. A field that has nil is one that the table lacks, as far as Lua is concerned: its metatable is
+//! asked (`__newindex`), and tables that stand for classes tell whoever has found the field further along
+//! (`perilune_vm::shape`). So where there is nil it is asked whether the table is of that kind
+//! ([`Lowering::may_fill`]).
 
 use super::facts::Fact;
 use super::{Known, Lowering, Name, Ty};
@@ -57,7 +60,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// The value may be stored into the object, which has this name if it has one; the collector is told of it. `at`: what for, as [`layout::store_barrier`] says.
+    /// The value may be stored into the object, which has this name if it has one; the collector is told of
+    /// it. `at`: what for, as [`layout::store_barrier`] says.
     pub(super) fn is_writable(
         &mut self,
         (name, object): (Option<Name>, Value),
@@ -97,7 +101,8 @@ impl Lowering<'_, '_> {
         self.store(stored.tag, address, offset + layout::TAG);
     }
 
-    /// What is at an address, a field of the table, is replaced. Where that is nil, and the code is not to have a way for it (`fills`), and where that is somebody else's business, goes to `slow`.
+    /// What is at an address, a field of the table, is replaced. Where that is nil, and the code is not to
+    /// have a way for it (`fills`), and where that is somebody else's business, goes to `slow`.
     pub(super) fn replace_field(
         &mut self,
         (table, address): (Value, Value),
@@ -120,7 +125,8 @@ impl Lowering<'_, '_> {
         self.store_stored(by, address, offset);
     }
 
-    /// Whether the code of a store at `at` has a way of its own for fields that have nil: what comes and goes may be nil, as numbers are not, or it has been.
+    /// Whether the code of a store at `at` has a way of its own for fields that have nil: what comes and goes
+    /// may be nil, as numbers are not, or it has been.
     pub(super) fn fills(&self, at: usize, stored: &Stored) -> bool {
         stored.known.is_none_or(|tag| tag == Tag::NIL || tag >= Tag::STRING) || self.is_suspect(at)
     }
@@ -133,7 +139,8 @@ impl Lowering<'_, '_> {
         self.store_stored(by, address, offset);
     }
 
-    /// `SETFIELD` into a field that is there, or that the table gets; where there were several shapes, by a leaf.
+    /// `SETFIELD` into a field that is there, or that the table gets; where there were several shapes, by a
+    /// leaf.
     pub(super) fn set_field(&mut self, at: usize) {
         let i = self.code(at);
         let a = i.a() as usize;
@@ -172,7 +179,8 @@ impl Lowering<'_, '_> {
             Cache::Add { before, slot, shape } if stored.known != Some(Tag::NIL) => {
                 self.is_something(&stored, to);
                 let slots = self.slots(name, table, before, to);
-                // Another domain may have recorded this, and here no table has had the field yet: then its name has no number, by which it is found.
+                // Another domain may have recorded this, and here no table has had the field yet: then its
+                // name has no number, by which it is found.
                 self.has_number(i.b(), to);
                 self.may_grow(table, slot, to);
                 self.is_writable((Some(name), table), what, &stored, to);
@@ -195,7 +203,8 @@ impl Lowering<'_, '_> {
         self.join(at, slow, None);
     }
 
-    /// `SETFIELD` at `at` has replaced fields of tables, whose shapes are known. Names of metamethods are not for machine code.
+    /// `SETFIELD` at `at` has replaced fields of tables, whose shapes are known. Names of metamethods are not
+    /// for machine code.
     fn is_replaced(&self, at: usize) -> bool {
         let name = &self.proto.constants[self.code(at).b() as usize];
         let is_plain = matches!(name, Constant::String(s) if !s.starts_with(b"__"));

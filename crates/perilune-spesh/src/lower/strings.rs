@@ -1,7 +1,8 @@
 //! Single bytes of strings.
 //!
-//! `s:sub(i, i)` is how Lua programs look at a text byte by byte. A domain keeps its strings of one byte in a table, so the one that it is lies there, unless nobody has asked for it since it was last collected.
-//! That the two positions are one value is known if both are copies of one; others are for the quick form.
+//! `s:sub(i, i)` is how Lua programs look at a text byte by byte. A domain keeps its strings of one byte in a
+//! table, so the one that it is lies there, unless nobody has asked for it since it was last collected. That
+//! the two positions are one value is known if both are copies of one; others are for the quick form.
 
 use super::{Lowering, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
@@ -9,7 +10,8 @@ use perilune_vm::machine::layout;
 use perilune_vm::{Intrinsic, Tag};
 
 impl Lowering<'_, '_> {
-    /// The byte at a position of a string, from its end if the position is negative; that of 0, and what is beyond the ends, goes to `slow`.
+    /// The byte at a position of a string, from its end if the position is negative; that of 0, and what is
+    /// beyond the ends, goes to `slow`.
     pub(super) fn byte_at(&mut self, string: Value, position: Value, slow: Block) -> Value {
         let length = self.load(types::I32, string, layout::STRING_LENGTH);
         let length = self.b.ins().uextend(types::I64, length);

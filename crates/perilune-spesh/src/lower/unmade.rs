@@ -1,18 +1,29 @@
 //! Tables that are not made before somebody may look at them.
 //!
-//! `a + b * k` on vectors makes a vector that nobody has but the next operation, built in place. Of such a table it is known which fields it has, and these are values like others, in registers of the processor; it is in no slot, has no address,
-//! and costs nothing. It is *made* as soon as it has to be somewhere: where it is stored, passed to what is not built in place, where something is done that may look at the frame, where ways meet that do not agree on it. Then all registers that have it
-//! get the same one. Where code is left, the exit makes it ([`perilune_vm::machine::Unmade`]): it stores what the fields are made of, and the function that leaves does the rest. So a program cannot tell, but by how much memory it takes.
+//! `a + b * k` on vectors makes a vector that nobody has but the next operation, built in place. Of such a
+//! table it is known which fields it has, and these are values like others, in registers of the processor; it
+//! is in no slot, has no address, and costs nothing. It is *made* as soon as it has to be somewhere: where it
+//! is stored, passed to what is not built in place, where something is done that may look at the frame, where
+//! ways meet that do not agree on it. Then all registers that have it get the same one. Where code is left,
+//! the exit makes it ([`perilune_vm::machine::Unmade`]): it stores what the fields are made of, and the
+//! function that leaves does the rest. So a program cannot tell, but by how much memory it takes.
 //!
 //! # Rules
-//! * A register that has one is of type [`Ty::Unmade`], and dirty. What it is, the state has under the register's name ([`super::State::unmade`]); its fields are in variables of that name. All registers of one name have one table.
-//! * Only the instructions in [`Lowering::with_unmade`] know of them. For all others what they read is made first, on the one way that leads there.
-//! * The collector hears of its bytes, as if it had been made: `repeat local t = {} until finished` has to come to an end.
-//! * It is made by a leaf, which does not collect. A collection that is due comes where the instruction is that would have made it; if others are waiting there, the code is left for it. So no collection ever happens while one is not made, and what its fields refer to
-//!   need not be anywhere else.
+//! * A register that has one is of type [`Ty::Unmade`], and dirty. What it is, the state has under the
+//!   register's name ([`super::State::unmade`]); its fields are in variables of that name. All registers of
+//!   one name have one table.
+//! * Only the instructions in [`Lowering::with_unmade`] know of them. For all others what they read is made
+//!   first, on the one way that leads there.
+//! * The collector hears of its bytes, as if it had been made: `repeat local t = {} until finished` has to
+//!   come to an end.
+//! * It is made by a leaf, which does not collect. A collection that is due comes where the instruction is
+//!   that would have made it; if others are waiting there, the code is left for it. So no collection ever
+//!   happens while one is not made, and what its fields refer to need not be anywhere else.
 //! * Where ways meet, all have to agree on what it is; where a loop begins there are none.
 //!
-//! Rejected: *an analysis before the pass, which says of each table whether it escapes*: nearly all do, on some way that is hardly ever taken. *Tables without a slot in frames that others may look at*, made when asked for: a debugger, a collector and each native would have to know of them.
+//! Rejected: *an analysis before the pass, which says of each table whether it escapes*: nearly all do, on
+//! some way that is hardly ever taken. *Tables without a slot in frames that others may look at*, made when
+//! asked for: a debugger, a collector and each native would have to know of them.
 
 use super::exits::Exit;
 use super::facts::{Fact, Name};
@@ -92,7 +103,8 @@ impl Lowering<'_, '_> {
         fields <= MOST_FIELDS && !self.captured.contains(a) && self.has_words_for(2 * fields + 1)
     }
 
-    /// How often the log has seen the instruction of the compiled function that the place belongs to, or the call in whose place it is built.
+    /// How often the log has seen the instruction of the compiled function that the place belongs to, or the
+    /// call in whose place it is built.
     fn times(&self, place: usize) -> u64 {
         let mut frame = &self.frames[self.frame_of(place) as usize];
         let mut place = place;
@@ -138,7 +150,8 @@ impl Lowering<'_, '_> {
         own.map(Unmade::words).sum::<usize>() + more <= machine::MOST_WORDS
     }
 
-    /// Lowers instruction `at` if it does something with a table that is not made. If not: those that it reads are made, unless it passes them on.
+    /// Lowers instruction `at` if it does something with a table that is not made. If not: those that it
+    /// reads are made, unless it passes them on.
     pub(super) fn with_unmade(&mut self, at: usize, op: Op) -> bool {
         if !self.has_unmade() {
             return false;
@@ -233,7 +246,7 @@ impl Lowering<'_, '_> {
         self.is_copy(a, name);
     }
 
-    // -- Its parts ---------------------------------------------------------------------------------------------------------------------
+    // -- Its parts ------------------------------------------------------------------------------------------
 
     /// Where a part is: a word or a reference; a float; the tag.
     fn part_variables(&mut self, name: Name, n: usize) -> [Variable; 3] {
@@ -310,7 +323,7 @@ impl Lowering<'_, '_> {
         self.stored(x)
     }
 
-    // -- What is done with it ------------------------------------------------------------------------------------------------------------
+    // -- What is done with it -------------------------------------------------------------------------------
 
     /// `SETSLOT`.
     fn set_slot_of_unmade(&mut self, at: usize) -> bool {
@@ -498,7 +511,8 @@ impl Lowering<'_, '_> {
         true
     }
 
-    /// Both are tables, but not the same, else goes to `exit`. What is not made is the same as nothing else. `false`: they may be the same.
+    /// Both are tables, but not the same, else goes to `exit`. What is not made is the same as nothing else.
+    /// `false`: they may be the same.
     fn are_other_tables(&mut self, operands: [Operand; 2], exit: Block) -> bool {
         let [Operand::Register(x), Operand::Register(y)] = operands else { return false };
         let [x, y] = [x as usize, y as usize];
@@ -514,7 +528,7 @@ impl Lowering<'_, '_> {
         true
     }
 
-    // -- Where it has to be --------------------------------------------------------------------------------------------------------------
+    // -- Where it has to be ---------------------------------------------------------------------------------
 
     /// All that are not made, for an exit.
     pub(super) fn waiting(&self) -> Vec<Waiting> {
@@ -565,13 +579,15 @@ impl Lowering<'_, '_> {
         all
     }
 
-    /// Whether what register `r` has is the same where instruction `to` begins, as ways have come up with that lead there: all have to agree.
+    /// Whether what register `r` has is the same where instruction `to` begins, as ways have come up with
+    /// that lead there: all have to agree.
     pub(super) fn agrees(&self, r: usize, to: usize) -> bool {
         let (Some(now), Some(met)) = (&self.now, self.met.get(&to)) else { return true };
         now.has_same_unmade(met, r)
     }
 
-    /// Where to go if a collection is due, and others are not made: the code is left, unless instruction `at` has been `done`. Then they are made.
+    /// Where to go if a collection is due, and others are not made: the code is left, unless instruction `at`
+    /// has been `done`. Then they are made.
     pub(super) fn leave_for_collection(&mut self, at: usize, done: bool) -> Option<Block> {
         if done {
             self.make_all();
@@ -598,7 +614,8 @@ impl super::State {
         (0..self.registers.len()).all(|r| self.has_same_unmade(other, r))
     }
 
-    /// The registers that have not the same on both ways. What is made because of one is made for all that have it, so they are among these, too.
+    /// The registers that have not the same on both ways. What is made because of one is made for all that
+    /// have it, so they are among these, too.
     pub(super) fn differing(&self, other: &super::State) -> Vec<usize> {
         let mut differ: Vec<bool> = (0..self.registers.len())
             .map(|r| self.registers[r].ty != other.registers[r].ty || !self.has_same_unmade(other, r))
@@ -634,7 +651,8 @@ impl super::State {
     }
 }
 
-/// The tables that are not made where the program does, by their lines: places where they would be, with one where they are.
+/// The tables that are not made where the program does, by their lines: places where they would be, with one
+/// where they are.
 pub(super) fn by_lines(postponed: &BTreeMap<usize, Option<usize>>, built: &[Built]) -> Vec<report::Unmade> {
     // The line of the compiled function.
     let outer = |mut place: usize| loop {

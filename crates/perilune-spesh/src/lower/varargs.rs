@@ -113,7 +113,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Where the extra arguments begin and end, below the function, and how many bytes they are: in their slots.
+    /// Where the extra arguments begin and end, below the function, and how many bytes they are: in their
+    /// slots.
     fn where_extra_arguments_are(&mut self) -> (Val, Val, Val) {
         let base = self.b.use_var(self.base);
         if self.frame != 0 {
@@ -130,7 +131,8 @@ impl Lowering<'_, '_> {
         (self.b.ins().isub(end, bytes), end, bytes)
     }
 
-    /// `select(n, ...)` and `select("#", ...)`, of which one value is wanted: the `VARARG` at `at` and the `CALL` behind it, without copies. Whether it is that. All that may be otherwise leads out before the
+    /// `select(n, ...)` and `select("#", ...)`, of which one value is wanted: the `VARARG` at `at` and the
+    /// `CALL` behind it, without copies. Whether it is that. All that may be otherwise leads out before the
     /// `VARARG`.
     fn select_in_place(&mut self, at: usize) -> bool {
         let call = at + 1;
@@ -220,7 +222,8 @@ impl Lowering<'_, '_> {
         true
     }
 
-    /// All of them go to the registers from a on, and the top behind them. Where there is no room, the interpreter makes some.
+    /// All of them go to the registers from a on, and the top behind them. Where there is no room, the
+    /// interpreter makes some.
     fn all_extra_arguments(&mut self, at: usize, first: Val, end: Val, bytes: Val) {
         let slow = self.aside();
         let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
@@ -238,7 +241,8 @@ impl Lowering<'_, '_> {
         self.join(at, slow, None);
     }
 
-    /// Values at addresses from `from` to `end` go to those from `to` on, which are no higher or do not overlap. Where they end then.
+    /// Values at addresses from `from` to `end` go to those from `to` on, which are no higher or do not
+    /// overlap. Where they end then.
     pub(super) fn move_values(&mut self, from: Val, end: Val, to: Val) -> Val {
         let [head, next, done] = [(); 3].map(|()| self.b.create_block());
         let source = self.b.append_block_param(head, types::I64);
@@ -258,8 +262,10 @@ impl Lowering<'_, '_> {
         target
     }
 
-    /// The call at `at`, which the interpreter has made, has come back. If the function can be entered behind it, whoever goes on with this frame comes in here, where all that is known is found in slots again. The frame may
-    /// have been interpreted until now: nothing is taken for true that has been found out before.
+    /// The call at `at`, which the interpreter has made, has come back. If the function can be entered behind
+    /// it, whoever goes on with this frame comes in here, where all that is known is found in slots again.
+    /// The frame may have been interpreted until now: nothing is taken for true that has been found out
+    /// before.
     pub(super) fn come_back(&mut self, at: usize) {
         if self.frame != 0 {
             return;
@@ -276,7 +282,8 @@ impl Lowering<'_, '_> {
             register.slot = Ty::Any;
         }
         self.entered.push(at);
-        // What is built in place of the call may have been left for the interpreter, which stores into variables as it likes: no register holds for certain what one holds.
+        // What is built in place of the call may have been left for the interpreter, which stores into
+        // variables as it likes: no register holds for certain what one holds.
         after.forget_variables(at);
         // A cache of a function that is built in place is not to be looked for among the own ones.
         let own = after.facts.iter().filter(|fact| fact.is_outer());

@@ -1,8 +1,9 @@
 //! Which parts of a region are free: best fit, with splitting and coalescing.
 //!
-//! Code comes in pieces from some dozens of bytes to some hundred kilobytes, a few thousand at most, and each costs hundreds of
-//! microseconds to compile. So what counts is little fragmentation and code that lies close together, and two ordered maps will do:
-//! one by address, to find neighbours, one by size, to find the smallest part that is large enough, the lowest of several.
+//! Code comes in pieces from some dozens of bytes to some hundred kilobytes, a few thousand at most, and each
+//! costs hundreds of microseconds to compile. So what counts is little fragmentation and code that lies close
+//! together, and two ordered maps will do: one by address, to find neighbours, one by size, to find the
+//! smallest part that is large enough, the lowest of several.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -48,7 +49,8 @@ impl FreeList {
         list
     }
 
-    /// Takes `len` bytes, rounded up to granules, at a multiple of `alignment` (a power of two, not below [`GRANULE`]).
+    /// Takes `len` bytes, rounded up to granules, at a multiple of `alignment` (a power of two, not below
+    /// [`GRANULE`]).
     pub fn take(&mut self, len: u32, alignment: u32) -> Option<Span> {
         debug_assert!(alignment.is_power_of_two() && alignment >= GRANULE);
         let len = len.max(1).checked_next_multiple_of(GRANULE)?;
@@ -115,7 +117,8 @@ mod tests {
     const CAPACITY: u32 = 4096;
 
     impl FreeList {
-        /// The granules that are free, each once, after a look at whether the two maps agree and nothing is left to join.
+        /// The granules that are free, each once, after a look at whether the two maps agree and nothing is
+        /// left to join.
         fn granules(&self) -> Vec<u32> {
             let by_len: BTreeMap<u32, u32> = self.by_len.iter().map(|&(len, start)| (start, len)).collect();
             assert_eq!(by_len, self.by_start);
@@ -143,8 +146,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against a model that knows of each granule whether it is free: pieces are free when they are taken, aligned and long enough;
-        /// taking fails only if nothing fits; in the end all is one.
+        /// Against a model that knows of each granule whether it is free: pieces are free when they are
+        /// taken, aligned and long enough; taking fails only if nothing fits; in the end all is one.
         #[test]
         fn takes_what_is_free_and_only_then(steps in vec(step(), 1..200)) {
             let mut list = FreeList::new(CAPACITY);

@@ -1,4 +1,5 @@
-//! What the system shows of the mappings, exhaustion, forks. The code is written by hand, so that these tests need no compiler.
+//! What the system shows of the mappings, exhaustion, forks. The code is written by hand, so that these tests
+//! need no compiler.
 
 use super::*;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -218,7 +219,8 @@ fn a_child_runs_what_it_inherited_whatever_the_parent_does_to_it() {
         call(address)
     });
     free(code);
-    // Other code comes to the same place as soon as the child has its copy; children of other tests count, too.
+    // Other code comes to the same place as soon as the child has its copy; children of other tests count,
+    // too.
     let other = loop {
         let code = install(&memory, 2);
         if code.address() == address {

@@ -1,14 +1,16 @@
 //! The same pages, mapped twice: to be written, and to be executed.
 //!
-//! Anonymous shared memory is mapped once, and `mremap` with an old size of 0 makes the second mapping of the same pages. The
-//! alternative, a `memfd_create` file mapped twice, takes two steps more, a descriptor for a moment (which may be out of reach, or be
-//! inherited by a program that another thread starts just then), and hides from `perf` what it shows: addresses in a mapping of
-//! `/memfd:name` are looked up in a file of that name instead of in the process's perf map, while `/dev/zero`, as shared anonymous
-//! memory is called there, counts as anonymous.
+//! Anonymous shared memory is mapped once, and `mremap` with an old size of 0 makes the second mapping of the
+//! same pages. The alternative, a `memfd_create` file mapped twice, takes two steps more, a descriptor for a
+//! moment (which may be out of reach, or be inherited by a program that another thread starts just then), and
+//! hides from `perf` what it shows: addresses in a mapping of `/memfd:name` are looked up in a file of that
+//! name instead of in the process's perf map, while `/dev/zero`, as shared anonymous memory is called there,
+//! counts as anonymous.
 //!
-//! The executable view becomes executable by `mprotect`, which is where systems that allow no new code (SELinux without `execmem`,
-//! `MemoryDenyWriteExecute`, `PR_SET_MDWE`) refuse. Mapping it executable from the start would get past some of them; whoever sets
-//! them up means to have no code made at run time, and is heard.
+//! The executable view becomes executable by `mprotect`, which is where systems that allow no new code
+//! (SELinux without `execmem`, `MemoryDenyWriteExecute`, `PR_SET_MDWE`) refuse. Mapping it executable from
+//! the start would get past some of them; whoever sets them up means to have no code made at run time, and is
+//! heard.
 
 use crate::fork::{Lineage, Watched};
 use crate::target;
@@ -73,7 +75,8 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // A child does not have the writable view, and something else may lie there.
         if !self.lineage.is_inherited() {
-            // SAFETY: a mapping of ours; whoever drops it has no address in it in use (`Code` keeps the region alive).
+            // SAFETY: a mapping of ours; whoever drops it has no address in it in use (`Code` keeps the
+            // region alive).
             unsafe { libc::munmap(self.base as *mut libc::c_void, self.len) };
         }
     }
@@ -130,7 +133,8 @@ impl Views {
         self.watched.set_used(bytes.next_multiple_of(PAGE));
     }
 
-    /// Gives the memory of the whole pages in `range` back to the system, and says how many bytes these have. They are zeros afterwards.
+    /// Gives the memory of the whole pages in `range` back to the system, and says how many bytes these have.
+    /// They are zeros afterwards.
     ///
     /// # Safety
     /// As for [`write`](Views::write).
@@ -139,15 +143,16 @@ impl Views {
         let (start, end) = (range.start.next_multiple_of(PAGE), range.end / PAGE * PAGE);
         let len = end.saturating_sub(start);
         let at = (self.writable.base + start) as *mut libc::c_void;
-        // SAFETY: pages of a mapping of ours that the caller owns. `MADV_REMOVE` frees shared memory for all its mappings.
+        // SAFETY: pages of a mapping of ours that the caller owns. `MADV_REMOVE` frees shared memory for all
+        // its mappings.
         if len > 0 && unsafe { libc::madvise(at, len, libc::MADV_REMOVE) } == 0 { len } else { 0 }
     }
 
     /// Writes `bytes` at `offset` and fills up with traps to `len` bytes.
     ///
     /// # Safety
-    /// The `len` bytes at `offset` belong to the caller, lie in the region, and are executed by nobody. The process is the one that
-    /// made the views.
+    /// The `len` bytes at `offset` belong to the caller, lie in the region, and are executed by nobody. The
+    /// process is the one that made the views.
     pub unsafe fn write(&self, offset: usize, bytes: &[u8], len: usize) {
         debug_assert!(
             bytes.len() <= len && offset + len <= self.len() && !self.writable.lineage.is_inherited()

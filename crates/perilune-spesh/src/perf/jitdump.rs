@@ -1,7 +1,7 @@
 //! The jitdump format, version 1: a header, then records, all in the byte order of the machine.
 //!
-//! `perf` learns of the file by a mapping of it that is executable, the only kind of mapping that it always records. So the
-//! first page is mapped so for as long as the file is written, and never touched.
+//! `perf` learns of the file by a mapping of it that is executable, the only kind of mapping that it always
+//! records. So the first page is mapped so for as long as the file is written, and never touched.
 //!
 //! Times are those of `CLOCK_MONOTONIC`, which `perf record -k mono` uses for samples.
 

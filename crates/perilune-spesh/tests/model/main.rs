@@ -1,8 +1,8 @@
-//! Model checks of what has no lock around it: every interleaving of a few threads, within a bound on preemptions, under
-//! C11's memory model.
+//! Model checks of what has no lock around it: every interleaving of a few threads, within a bound on
+//! preemptions, under C11's memory model.
 //!
-//! The files are compiled here a second time, with `sync.rs` of this folder in place of the crate's: loom's types work only inside
-//! a model, so the library itself cannot be built with them.
+//! The files are compiled here a second time, with `sync.rs` of this folder in place of the crate's: loom's
+//! types work only inside a model, so the library itself cannot be built with them.
 
 #![allow(dead_code, missing_docs)]
 

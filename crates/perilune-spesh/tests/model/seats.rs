@@ -8,7 +8,8 @@ use loom::thread;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-/// "Machine code": running it reads the cell, freeing it writes the cell, and loom reports what is not ordered.
+/// "Machine code": running it reads the cell, freeing it writes the cell, and loom reports what is not
+/// ordered.
 struct Body(UnsafeCell<bool>);
 
 // SAFETY: loom watches the cell.

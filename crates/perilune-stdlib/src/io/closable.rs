@@ -1,8 +1,8 @@
 //! A lock that can be closed: one user at a time, until somebody closes it for all.
 //!
-//! Handles of one file lie in several domains. While one of them reads or writes, the others wait; when one of
-//! them closes the file, those that wait leave at once, whoever is inside finishes first, and then the closer
-//! gets what the lock protected. From the first moment of closing nobody else enters.
+//! Handles of one file lie in several domains. While one of them reads or writes, the others wait; when one
+//! of them closes the file, those that wait leave at once, whoever is inside finishes first, and then the
+//! closer gets what the lock protected. From the first moment of closing nobody else enters.
 //!
 //! # The word
 //! | bit | set by | cleared by |
@@ -32,8 +32,8 @@ pub(super) struct Closable<T> {
     value: UnsafeCell<Option<T>>,
 }
 
-// SAFETY: the value is touched by the holder only (`Entered`, `Closing::take`), so sharing the lock moves the value
-// between threads and nothing else.
+// SAFETY: the value is touched by the holder only (`Entered`, `Closing::take`), so sharing the lock moves the
+// value between threads and nothing else.
 unsafe impl<T: Send> Sync for Closable<T> {}
 
 /// It has been closed.
@@ -91,8 +91,8 @@ impl<T> Closable<T> {
         }
     }
 
-    /// Sleeps until whoever is inside has left, or it is closed; not at all if that is so already. It may wake
-    /// for no reason.
+    /// Sleeps until whoever is inside has left, or it is closed; not at all if that is so already. It may
+    /// wake for no reason.
     ///
     /// # Errors
     /// A signal handler ran in this thread.

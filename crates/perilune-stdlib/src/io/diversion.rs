@@ -1,4 +1,5 @@
-//! Where what is written to the terminal goes while somebody types there: to the host, which knows what is to be drawn anew. Programs never notice.
+//! Where what is written to the terminal goes while somebody types there: to the host, which knows what is to
+//! be drawn anew. Programs never notice.
 
 use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::stdio;
@@ -13,7 +14,8 @@ pub fn set_diversion(to: fn(&[u8])) {
     let _ = WHERE.set(to);
 }
 
-/// From now on, what is written to standard output or standard error goes to the host, if it is a terminal; or no longer.
+/// From now on, what is written to standard output or standard error goes to the host, if it is a terminal;
+/// or no longer.
 pub fn divert(is_on: bool) {
     IS_ON.store(is_on && WHERE.get().is_some(), Ordering::Release);
 }

@@ -1,8 +1,8 @@
 //! File handles: userdata with the metatable "FILE*", and their methods.
 //!
-//! A handle shares its file with the handles in other domains, and with the list of open files. Whoever closes
-//! the file, by `close` or at the end of a block, closes it for all of them; a handle that is collected only lets
-//! go of it, and the last one closes it. The three standard files cannot be closed.
+//! A handle shares its file with the handles in other domains, and with the list of open files. Whoever
+//! closes the file, by `close` or at the end of a block, closes it for all of them; a handle that is
+//! collected only lets go of it, and the last one closes it. The three standard files cannot be closed.
 
 use super::lines;
 use super::park::{self, Until, Waited};
@@ -33,10 +33,11 @@ static TOSTRING: Native = Native::leaf("__tostring", tostring);
 
 /// The content of the userdata.
 pub(super) struct FileHandle {
-    /// Held until the userdata is freed: an operation that waits in the kernel has the userdata on its stack, and
-    /// uses the file through it.
+    /// Held until the userdata is freed: an operation that waits in the kernel has the userdata on its stack,
+    /// and uses the file through it.
     file: Arc<File>,
-    /// The finaliser has run. It stays at hand for programs that resurrect it, or call the finaliser themselves.
+    /// The finaliser has run. It stays at hand for programs that resurrect it, or call the finaliser
+    /// themselves.
     collected: Cell<bool>,
 }
 
@@ -98,7 +99,8 @@ pub(super) fn new_handle(vm: &mut Vm, handle: FileHandle) -> LuaResult<Gc<Userda
 /// The handle in a userdata, if it is a file.
 #[inline]
 pub(super) fn handle_of<'a>(file: Gc<Userdata>) -> Option<&'a FileHandle> {
-    // SAFETY: natives ask for handles that are their arguments or upvalues, or in the registry, for the time they run. Nobody borrows one mutably.
+    // SAFETY: natives ask for handles that are their arguments or upvalues, or in the registry, for the time
+    // they run. Nobody borrows one mutably.
     unsafe { file.data::<FileHandle>() }
 }
 
@@ -136,7 +138,8 @@ pub(super) fn close(vm: &mut Vm) -> LuaResult<u32> {
     close_file(vm, file, arguments)
 }
 
-/// Closes a file for all its handles and returns what `close` returns. The handle is on the stack, perhaps on top of so many arguments.
+/// Closes a file for all its handles and returns what `close` returns. The handle is on the stack, perhaps on
+/// top of so many arguments.
 pub(super) fn close_file(vm: &mut Vm, file: &File, arguments: u32) -> LuaResult<u32> {
     if file.is_standard() {
         vm.push(Value::NIL);
@@ -178,8 +181,8 @@ fn collected(vm: &mut Vm) -> LuaResult<u32> {
         return Ok(0);
     }
     if Arc::strong_count(&handle.file) == 1 {
-        // A collection has no place for what closing says. Where another handle goes at the same time, whoever
-        // drops the stream writes out what is buffered.
+        // A collection has no place for what closing says. Where another handle goes at the same time,
+        // whoever drops the stream writes out what is buffered.
         if !park::let_go(vm, &handle.file) {
             let _ = handle.file.close(vm);
         }
@@ -197,7 +200,8 @@ fn tostring(vm: &mut Vm) -> LuaResult<u32> {
     }
 }
 
-/// A file that somebody has closed while this native waited for it is "closed", and no mistake of the caller's.
+/// A file that somebody has closed while this native waited for it is "closed", and no mistake of the
+/// caller's.
 fn was_closed(vm: &mut Vm) -> LuaResult<Waited> {
     if check_handle(vm, 1)?.file().is_some() {
         return Ok(Waited::No);
@@ -309,7 +313,8 @@ fn flush(vm: &mut Vm) -> LuaResult<u32> {
     flush_file(vm, file, arguments)
 }
 
-/// Writes out what is buffered and returns what `flush` returns. The handle is on the stack, perhaps on top of so many arguments.
+/// Writes out what is buffered and returns what `flush` returns. The handle is on the stack, perhaps on top
+/// of so many arguments.
 pub(super) fn flush_file(vm: &mut Vm, file: &File, arguments: u32) -> LuaResult<u32> {
     let result = match operate(vm, file) {
         Ok(mut stream) if park::concerns(vm, &stream) => {
@@ -324,7 +329,8 @@ pub(super) fn flush_file(vm: &mut Vm, file: &File, arguments: u32) -> LuaResult<
     errno::file_result(vm, result, None)
 }
 
-/// Writes out what is in the buffer of a file on a disk before something that needs it written, without sleeping where others can use the domain.
+/// Writes out what is in the buffer of a file on a disk before something that needs it written, without
+/// sleeping where others can use the domain.
 fn write_out(vm: &mut Vm, stream: &mut Operation<'_>) -> LuaResult<Result<(), Failure>> {
     if !(stream.is_on_disk() && park::concerns(vm, stream)) {
         return Ok(Ok(()));

@@ -1,6 +1,8 @@
-//! A file that somebody else takes apart: opened, read from front to back into memory of theirs, closed when it is dropped.
+//! A file that somebody else takes apart: opened, read from front to back into memory of theirs, closed when
+//! it is dropped.
 //!
-//! It reads as a stream does (`stream.rs`): what may sleep leaves the domain to others, and interrupts end it.
+//! It reads as a stream does (`stream.rs`): what may sleep leaves the domain to others, and interrupts end
+//! it.
 
 use super::open;
 use super::stream::Stream;

@@ -104,9 +104,9 @@ pub(crate) fn print_text(vm: &Vm, tab: bool, text: &[u8]) {
     let _ = stdout.write(text);
 }
 
-/// Writes what `print` writes of plain values (others have been converted to strings) and ends the line. Then all
-/// of it goes out, to whatever standard output is: another program may wait for the line, and a program that is
-/// killed has said it. Errors are ignored, as `print` has no way to report them.
+/// Writes what `print` writes of plain values (others have been converted to strings) and ends the line. Then
+/// all of it goes out, to whatever standard output is: another program may wait for the line, and a program
+/// that is killed has said it. Errors are ignored, as `print` has no way to report them.
 pub(crate) fn print_values(vm: &Vm, values: impl Iterator<Item = Value>) {
     let Ok(mut stdout) = operate(vm, &STDOUT) else { return };
     for (i, value) in values.enumerate() {

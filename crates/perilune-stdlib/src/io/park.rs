@@ -1,18 +1,26 @@
-//! Operations that park instead of sleeping: reading, writing and closing where others can use the domain meanwhile.
+//! Operations that park instead of sleeping: reading, writing and closing where others can use the domain
+//! meanwhile.
 //!
-//! A native of this file is called again after each wait, from its beginning (`perilune_vm::host::Descriptors`). So
-//! * a *read* that finds too little is rolled back (`stream.rs`): the bytes stay in the buffer, and the results that were pushed are dropped;
-//! * a *write* takes all its arguments into the buffer, unless another one waits, and then only waits for them to go: who is called again takes nothing twice;
-//! * a *close* takes the stream away at once, so that the file is closed for everybody, writes out what had been taken, and then waits for the end of the child (`ended.rs`).
+//! A native of this file is called again after each wait, from its beginning
+//! (`perilune_vm::host::Descriptors`). So
+//! * a *read* that finds too little is rolled back (`stream.rs`): the bytes stay in the buffer, and the
+//!   results that were pushed are dropped;
+//! * a *write* takes all its arguments into the buffer, unless another one waits, and then only waits for
+//!   them to go: who is called again takes nothing twice;
+//! * a *close* takes the stream away at once, so that the file is closed for everybody, writes out what had
+//!   been taken, and then waits for the end of the child (`ended.rs`).
 //!
-//! Whoever has taken something lets the others that wait for the same file look again. If the file is closed meanwhile, its watch goes, which wakes them all: a read finds it
-//! closed, and a write has been taken, so it is written by the closer.
-//! The waiter is left under the stream's lock, under which the attempt was made: nobody else can take the edge for which it waits.
+//! Whoever has taken something lets the others that wait for the same file look again. If the file is closed
+//! meanwhile, its watch goes, which wakes them all: a read finds it closed, and a write has been taken, so it
+//! is written by the closer. The waiter is left under the stream's lock, under which the attempt was made:
+//! nobody else can take the edge for which it waits.
 //!
-//! A file on a disk cannot be watched. What would wait for the disk is done by a helper, and waited for by a bell (`stream/disk.rs`): each read has one, and the stream has one for the bytes that are in flight.
+//! A file on a disk cannot be watched. What would wait for the disk is done by a helper, and waited for by a
+//! bell (`stream/disk.rs`): each read has one, and the stream has one for the bytes that are in flight.
 //! Closing such a file never forgets what was written.
 //!
-//! Where a descriptor cannot be watched, or the native must not wait, all is as without fibers: the thread sleeps and the domain is given up.
+//! Where a descriptor cannot be watched, or the native must not wait, all is as without fibers: the thread
+//! sleeps and the domain is given up.
 
 use super::open as opening;
 use super::read::{self, Outcome};
@@ -47,7 +55,8 @@ enum How {
     Taken(Option<WritingOut>),
 }
 
-/// A write that waits for its bytes to go. Dropped with a wait that was given up, it says so to the stream, and to those who wait for it: the edge that it has not seen was theirs as well.
+/// A write that waits for its bytes to go. Dropped with a wait that was given up, it says so to the stream,
+/// and to those who wait for it: the edge that it has not seen was theirs as well.
 struct WritingOut {
     given_up: Arc<AtomicBool>,
     watch: Arc<dyn Watch>,
@@ -187,7 +196,8 @@ fn ask_disk(vm: &mut Vm, stream: &mut Operation<'_>) -> LuaResult<bool> {
     Ok(true)
 }
 
-/// Who tells when the descriptor is ready; none if it cannot be watched. Of a file on a disk: when what is in flight has landed.
+/// Who tells when the descriptor is ready; none if it cannot be watched. Of a file on a disk: when what is in
+/// flight has landed.
 fn watch(vm: &Vm, stream: &mut Stream) -> Option<Arc<dyn Watch>> {
     let descriptors = vm.descriptors()?;
     let (on_disk, number) = (stream.is_on_disk(), stream.number());
@@ -252,7 +262,8 @@ fn write_after(
     // What it has waited for may be what went on its behalf.
     let mut is_ours = waited == Waited::Taken;
     if waited != Waited::Taken {
-        // Another one comes first, whose bytes wait to go. It was woken by the edge that is cleared here, if there was one.
+        // Another one comes first, whose bytes wait to go. It was woken by the edge that is cleared here, if
+        // there was one.
         while parks {
             stream.clear(Direction::Write);
             if !stream.is_writing() {
@@ -330,8 +341,8 @@ pub(super) fn close(vm: &mut Vm, file: &File, arguments: u32) -> LuaResult<Optio
     }
 }
 
-/// Closes a file that nobody has any more, in a finaliser, which cannot wait: what its pipe does not take now is written by a thread of its own, and a child is reaped when the next one is
-/// started. False: not here.
+/// Closes a file that nobody has any more, in a finaliser, which cannot wait: what its pipe does not take now
+/// is written by a thread of its own, and a child is reaped when the next one is started. False: not here.
 pub(super) fn let_go(vm: &Vm, file: &File) -> bool {
     let Some(descriptors) = vm.descriptors() else { return false };
     if !vm.detaches() || !file.may_take_long_to_close() {
@@ -367,7 +378,8 @@ fn write_and_drop(descriptors: &dyn Descriptors, stream: Stream) {
     }
 }
 
-/// The stream of a file that is closed for everybody, until what is in its buffer has gone. If nobody waits for that any more, it is dropped; a disk gets it all the same.
+/// The stream of a file that is closed for everybody, until what is in its buffer has gone. If nobody waits
+/// for that any more, it is dropped; a disk gets it all the same.
 struct Closing {
     stream: Option<Stream>,
     descriptors: Option<&'static dyn Descriptors>,
@@ -424,10 +436,11 @@ impl Drop for Closing {
     }
 }
 
-// -- FIFOs -----------------------------------------------------------------------------------------------------------------------
+// -- FIFOs --------------------------------------------------------------------------------------------------
 
-/// How long one that waits for the other end of a FIFO rests between two attempts, but for the first two: the system has no way to be told. Those come one after the other, once everybody else has had a turn: that a rest is over before it
-/// has begun happens by chance, too, on a busy machine.
+/// How long one that waits for the other end of a FIFO rests between two attempts, but for the first two: the
+/// system has no way to be told. Those come one after the other, once everybody else has had a turn: that a
+/// rest is over before it has begun happens by chance, too, on a busy machine.
 const REST: Duration = Duration::from_millis(1);
 /// At most.
 const LONGEST_REST: Duration = Duration::from_millis(50);
@@ -444,7 +457,8 @@ enum Opened {
     Fifo,
 }
 
-/// Opens `name` where others can use the domain: what the system has in memory at once, else by a helper; and a FIFO that nobody has opened at its other end without waiting for that in the system. `None`: nobody else
+/// Opens `name` where others can use the domain: what the system has in memory at once, else by a helper; and
+/// a FIFO that nobody has opened at its other end without waiting for that in the system. `None`: nobody else
 /// could use the time.
 pub(super) fn open(vm: &mut Vm, name: &[u8], mode: &[u8]) -> LuaResult<Option<Result<Stream, Errno>>> {
     if vm.host().is_none() {
@@ -486,7 +500,8 @@ fn open_now(name: &[u8], flags: OFlags) -> Option<Result<Stream, Errno>> {
         return None;
     }
     match rustix::fs::openat2(CWD, name, without, Mode::empty(), beneath) {
-        // Its reader waits for a writer as it waits for bytes. It is ours alone, so this changes nothing for others.
+        // Its reader waits for a writer as it waits for bytes. It is ours alone, so this changes nothing for
+        // others.
         Ok(fd) => {
             let blocks = rustix::fs::fcntl_setfl(&fd, flags.difference(OFlags::CREATE));
             Some(blocks.map(|()| Stream::owned(fd, flags)))
@@ -535,7 +550,8 @@ fn open_fifo(
         let opened = rustix::fs::open(name, flags | OFlags::NONBLOCK, Mode::empty());
         match (opened, vm.descriptors()) {
             (Ok(fd), _) => {
-                // Its reader waits for a writer as it waits for bytes. It is ours alone, so this changes nothing for others.
+                // Its reader waits for a writer as it waits for bytes. It is ours alone, so this changes
+                // nothing for others.
                 let blocks = rustix::fs::fcntl_setfl(&fd, flags);
                 return Ok(blocks.map(|()| Stream::owned(fd, flags)));
             }

@@ -1,4 +1,5 @@
-//! How a system call that may take long is made: whether the domain is given up meanwhile, what ends it, what it must not do.
+//! How a system call that may take long is made: whether the domain is given up meanwhile, what ends it, what
+//! it must not do.
 
 use super::diversion;
 use crate::sigpipe;

@@ -142,7 +142,8 @@ fn push_number(vm: &mut Vm, stream: &mut Stream) -> LuaResult<Step> {
     Ok(Ok(!value.is_nil()))
 }
 
-/// Where in what has been read ahead [`read_numeral`] would find its numeral, if that is a plain one, decimal and without exponent, that ends there for sure.
+/// Where in what has been read ahead [`read_numeral`] would find its numeral, if that is a plain one, decimal
+/// and without exponent, that ends there for sure.
 fn plain_numeral(ahead: &[u8]) -> Option<Range<usize>> {
     let start = ahead.iter().position(|&b| !is_space(b))?;
     let digits = |from: usize| Some(from + ahead[from..].iter().position(|b| !b.is_ascii_digit())?);

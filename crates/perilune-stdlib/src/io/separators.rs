@@ -1,10 +1,12 @@
 //! Where lines end: the search that `io.lines` and `perilune.text` share.
 //!
-//! Lua's own lines end at newlines ([`newline`]). A [`Separators`] is any set of byte strings. What separates is the leftmost one in the text, and of those that begin there the longest. A
-//! text may come in pieces, so its end may be the beginning of a separator, or of a longer one: then the answer waits for more.
+//! Lua's own lines end at newlines ([`newline`]). A [`Separators`] is any set of byte strings. What separates
+//! is the leftmost one in the text, and of those that begin there the longest. A text may come in pieces, so
+//! its end may be the beginning of a separator, or of a longer one: then the answer waits for more.
 //!
-//! Candidates are found by SIMD as long as at most three different bytes begin separators; a table of bytes serves beyond that. Newlines with and without a carriage return,
-//! the usual pair, are found by the newline, which is the rarer byte to stop at.
+//! Candidates are found by SIMD as long as at most three different bytes begin separators; a table of bytes
+//! serves beyond that. Newlines with and without a carriage return, the usual pair, are found by the newline,
+//! which is the rarer byte to stop at.
 
 /// The first newline.
 #[inline(always)]
@@ -46,7 +48,8 @@ pub enum Found {
 }
 
 impl Separators {
-    /// A set of separators, of which there is at least one. `None`: there are too many, or one is empty or too long.
+    /// A set of separators, of which there is at least one. `None`: there are too many, or one is empty or
+    /// too long.
     pub fn new(separators: impl IntoIterator<Item = impl Into<Box<[u8]>>>) -> Option<Separators> {
         let mut list: Vec<Box<[u8]>> = separators.into_iter().take(MOST + 1).map(Into::into).collect();
         if list.is_empty() || list.len() > MOST || list.iter().any(|s| s.is_empty() || s.len() > LONGEST) {
@@ -76,7 +79,8 @@ impl Separators {
         Separators { list: vec![(*b"\r\n").into(), (*b"\n").into()], firsts: Firsts::Newlines }
     }
 
-    /// The first separator of `text`, where nothing is to be found before `from`, an offset that an earlier search has given, or 0; `ended`: there is no more text.
+    /// The first separator of `text`, where nothing is to be found before `from`, an offset that an earlier
+    /// search has given, or 0; `ended`: there is no more text.
     #[inline]
     pub fn find(&self, text: &[u8], from: usize, ended: bool) -> Found {
         if let Firsts::Newlines = self.firsts {

@@ -2,9 +2,9 @@
 //!
 //! A [`File`] is what all its handles share, in whatever domain they are: a stream behind a lock that can be
 //! closed. The lock is free as long as nobody competes for it: standard output is the same for `print`,
-//! `io.write` and everybody else in the process. At exit, and before another process is started, all output that
-//! is still in buffers has to go out, also that of files which the program never closes; so each open file is
-//! listed, weakly.
+//! `io.write` and everybody else in the process. At exit, and before another process is started, all output
+//! that is still in buffers has to go out, also that of files which the program never closes; so each open
+//! file is listed, weakly.
 
 use super::closable::{Closable, Closed, Entered};
 use super::patience::Patience;
@@ -94,12 +94,14 @@ impl File {
         }))
     }
 
-    /// Whether closing may wait: for a reader or a child, or for a disk. If somebody is in the middle of an operation it is not known.
+    /// Whether closing may wait: for a reader or a child, or for a disk. If somebody is in the middle of an
+    /// operation it is not known.
     pub(super) fn may_take_long_to_close(&self) -> bool {
         self.try_enter().is_some_and(|stream| stream.is_slow() || stream.is_on_disk() && stream.has_output())
     }
 
-    /// Closes it for all who have a handle, and hands over what is to be closed. `None`: it was closed before.
+    /// Closes it for all who have a handle, and hands over what is to be closed. `None`: it was closed
+    /// before.
     ///
     /// # Errors
     /// As of [`File::close`].
@@ -204,7 +206,8 @@ pub(super) fn flush_output() {
     }
 }
 
-/// Writes out all streams, `fflush(NULL)`; but not what a cancelled operation has left for one that takes nothing now.
+/// Writes out all streams, `fflush(NULL)`; but not what a cancelled operation has left for one that takes
+/// nothing now.
 pub fn flush_all() {
     flush_each(|stream| {
         let pipe_is_full = stream.was_given_up() && stream.is_slow();
@@ -212,7 +215,8 @@ pub fn flush_all() {
     });
 }
 
-/// The same, but of pipes and the like only what they take at once: nobody waits here, and a child does not have them.
+/// The same, but of pipes and the like only what they take at once: nobody waits here, and a child does not
+/// have them.
 pub(super) fn flush_ready() {
     flush_each(|stream| {
         let _ = if stream.is_slow() { stream.flush_ready() } else { stream.flush() };

@@ -14,16 +14,18 @@
 //!
 //! Reads and writes may wait for ever. Each looks for an interrupt of the `Vm` before it starts and when a
 //! signal ends it, and fails with `EINTR` then; what had been read of a result that was not complete is lost.
-//! Those that may really sleep, on pipes and terminals, leave the domain to others meanwhile. A read operation
-//! also stops between two system calls when somebody begins to close the stream.
+//! Those that may really sleep, on pipes and terminals, leave the domain to others meanwhile. A read
+//! operation also stops between two system calls when somebody begins to close the stream.
 //!
 //! # Parking
-//! Where others can use the domain and the native may wait, nothing sleeps in the kernel (`park.rs`). The operation runs *parking*: each call of the system comes after a look whether it would
-//! sleep, and if so the operation fails with `EAGAIN`. What has been read since its beginning, the *mark*, stays in the buffer, which grows, so that it can be rolled back and begin again; what
-//! is to be written stays in the output buffer. Files on disks are in `stream/disk.rs`.
+//! Where others can use the domain and the native may wait, nothing sleeps in the kernel (`park.rs`). The
+//! operation runs *parking*: each call of the system comes after a look whether it would sleep, and if so the
+//! operation fails with `EAGAIN`. What has been read since its beginning, the *mark*, stays in the buffer,
+//! which grows, so that it can be rolled back and begin again; what is to be written stays in the output
+//! buffer. Files on disks are in `stream/disk.rs`.
 //!
-//! Writing to a pipe that nobody reads is an error, not a signal, except on the standard streams: what happens to
-//! a process whose own output is closed is not up to us.
+//! Writing to a pipe that nobody reads is an error, not a signal, except on the standard streams: what
+//! happens to a process whose own output is closed is not up to us.
 //!
 //! A line that lies in the buffer is handed out as a slice of it: the only copy is the one into the Lua
 //! string.
@@ -51,8 +53,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes of an input buffer, and of an output buffer unless `setvbuf` says otherwise.
 pub(super) const BUFFER_SIZE: usize = 32 * 1024;
-/// What a read is given room for at least. A file whose size is known is read into a list of that size and so much more, where its end is found without
-/// a larger one.
+/// What a read is given room for at least. A file whose size is known is read into a list of that size and so
+/// much more, where its end is found without a larger one.
 const LEAST_ROOM: usize = 32;
 
 /// When written bytes leave the buffer.

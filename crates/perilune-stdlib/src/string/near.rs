@@ -1,5 +1,7 @@
-//! Searches for bytes that are near, as a rule: the parts of a text that patterns tell apart are a few bytes long, and a call of `memchr` takes as long as looking at some ten of
-//! them. So the first [`NEAR`] bytes are looked at here, a word at a time (Mycroft's test for a byte that is zero), and `memchr` looks for what is farther away.
+//! Searches for bytes that are near, as a rule: the parts of a text that patterns tell apart are a few bytes
+//! long, and a call of `memchr` takes as long as looking at some ten of them. So the first [`NEAR`] bytes are
+//! looked at here, a word at a time (Mycroft's test for a byte that is zero), and `memchr` looks for what is
+//! farther away.
 
 use memchr::{memchr, memrchr};
 

@@ -266,8 +266,9 @@ pub enum Start {
 pub enum Form {
     /// Nothing.
     Any,
-    /// It begins with a repetition of these, captures aside, and has no `%1`. Tried later in a row of such bytes it has fewer choices, each with the outcome that it had before:
-    /// where it fails it fails in the whole row.
+    /// It begins with a repetition of these, captures aside, and has no `%1`. Tried later in a row of such
+    /// bytes it has fewer choices, each with the outcome that it had before: where it fails it fails in the
+    /// whole row.
     Leads(One),
     /// It is at least one of these, as many as possible.
     Row(One),
@@ -404,7 +405,8 @@ impl Pattern {
         }
     }
 
-    /// What is known of the whole. A search for a match begins where the pattern can start, so that the forms say nothing of anchored ones.
+    /// What is known of the whole. A search for a match begins where the pattern can start, so that the forms
+    /// say nothing of anchored ones.
     fn form(&self) -> Form {
         let is_capture = |op: &Op| matches!(op, Op::Open(_) | Op::Close(_) | Op::Position(_));
         // A capture around everything is set by the search, others are not.

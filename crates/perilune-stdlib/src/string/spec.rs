@@ -119,7 +119,8 @@ fn two_digits(text: &[u8]) -> (usize, &[u8]) {
     (text[..n].iter().fold(0, |v, b| v * 10 + usize::from(b - b'0')), &text[n..])
 }
 
-/// Writes the digits of a number, none for 0, before `at`, which moves. The base is known when this is compiled, so that nothing is divided.
+/// Writes the digits of a number, none for 0, before `at`, which moves. The base is known when this is
+/// compiled, so that nothing is divided.
 #[inline]
 fn write_digits<const BASE: u64>(mut rest: u64, digits: &[u8; 16], buffer: &mut [u8; 128], at: &mut usize) {
     while rest != 0 {

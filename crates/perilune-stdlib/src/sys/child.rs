@@ -1,8 +1,9 @@
-//! Child processes: the shell's commands of `io.popen` and `os.execute`, and what rooms above start ([`Program`]).
+//! Child processes: the shell's commands of `io.popen` and `os.execute`, and what rooms above start
+//! ([`Program`]).
 //!
-//! A child starts with the default actions of the signals that this process may have changed, and with an empty
-//! signal mask; of our descriptors it inherits the standard ones, or what is put in their places. Nothing here
-//! changes an action of this process: that is up to the program that the library is part of.
+//! A child starts with the default actions of the signals that this process may have changed, and with an
+//! empty signal mask; of our descriptors it inherits the standard ones, or what is put in their places.
+//! Nothing here changes an action of this process: that is up to the program that the library is part of.
 //!
 //! Children are started by `posix_spawn`, which says why a program cannot be executed, and does not copy the
 //! address space. Rejected: `fork` (a process of many threads and a large heap), `std::process::Command` (it
@@ -28,8 +29,8 @@ static ABANDONED: Mutex<Vec<libc::pid_t>> = Mutex::new(Vec::new());
 /// How many commands of `os.execute` run.
 static FOREGROUND: AtomicU32 = AtomicU32::new(0);
 
-/// Whether a command of `os.execute` runs: signals that the terminal sends are meant for it then, as while C's
-/// `system` runs. Async-signal-safe.
+/// Whether a command of `os.execute` runs: signals that the terminal sends are meant for it then, as while
+/// C's `system` runs. Async-signal-safe.
 pub(crate) fn in_foreground() -> bool {
     FOREGROUND.load(Ordering::Relaxed) > 0
 }
@@ -87,8 +88,9 @@ impl Program<'_> {
         let environment = self.environment.map(list);
         let Some(file) = self.arguments.first() else { return Err(Errno::INVAL) };
         let mut pid = 0;
-        // SAFETY: the strings are terminated and outlive the call, which does not write to them; the lists end with null pointers; attributes and
-        // actions are initialised. The environment of the process is read as in `run`.
+        // SAFETY: the strings are terminated and outlive the call, which does not write to them; the lists
+        // end with null pointers; attributes and actions are initialised. The environment of the process is
+        // read as in `run`.
         check(unsafe {
             libc::posix_spawnp(
                 &mut pid,
@@ -173,8 +175,8 @@ impl Child {
     /// Sleeps until it has ended; its wait status.
     ///
     /// # Errors
-    /// `EINTR`: a signal handler ran in this thread. `ECHILD`: the system does not know it any more, because the
-    /// program ignores SIGCHLD or waits for any child.
+    /// `EINTR`: a signal handler ran in this thread. `ECHILD`: the system does not know it any more, because
+    /// the program ignores SIGCHLD or waits for any child.
     pub fn wait(&mut self) -> Result<i32, Errno> {
         match wait_for(self.pid, 0) {
             Err(Errno::INTR) => Err(Errno::INTR),
@@ -224,8 +226,8 @@ impl Setup {
     fn new() -> Result<Setup, Errno> {
         let mut attributes = MaybeUninit::uninit();
         let mut actions = MaybeUninit::uninit();
-        // SAFETY: each object is used after the call that initialises it has succeeded; the sets are initialised
-        // before they are read.
+        // SAFETY: each object is used after the call that initialises it has succeeded; the sets are
+        // initialised before they are read.
         unsafe {
             check(libc::posix_spawnattr_init(attributes.as_mut_ptr()))?;
             if let Err(error) = check(libc::posix_spawn_file_actions_init(actions.as_mut_ptr())) {
@@ -271,9 +273,9 @@ impl Setup {
         let arguments =
             [c"sh".as_ptr().cast_mut(), c"-c".as_ptr().cast_mut(), command.as_ptr().cast_mut(), null_mut()];
         let mut pid = 0;
-        // SAFETY: the path and the arguments are terminated strings that outlive the call, which does not write
-        // to them; the list ends with a null pointer; attributes and actions are initialised. The environment is
-        // the process's: who changes it has promised that nobody reads it meanwhile.
+        // SAFETY: the path and the arguments are terminated strings that outlive the call, which does not
+        // write to them; the list ends with a null pointer; attributes and actions are initialised. The
+        // environment is the process's: who changes it has promised that nobody reads it meanwhile.
         check(unsafe {
             libc::posix_spawn(
                 &mut pid,

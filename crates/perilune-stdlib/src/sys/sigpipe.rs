@@ -1,8 +1,8 @@
 //! Writing to a pipe that nobody reads, without the signal that would end the process.
 //!
-//! The kernel sends SIGPIPE to the thread that writes. A library must not change what the process does about it
-//! (a filter wants to end quietly when its standard output is closed), so the thread blocks the signal while it
-//! writes, and takes back the one that its write has caused.
+//! The kernel sends SIGPIPE to the thread that writes. A library must not change what the process does about
+//! it (a filter wants to end quietly when its standard output is closed), so the thread blocks the signal
+//! while it writes, and takes back the one that its write has caused.
 
 use rustix::io::Errno;
 use std::mem::MaybeUninit;
@@ -15,8 +15,8 @@ use std::ptr::null_mut;
 pub fn without<T>(write: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
     let pipe = only_sigpipe();
     let mut before = MaybeUninit::uninit();
-    // SAFETY: both are valid sets; the second one is written when the call succeeds, and it can only fail for a
-    // wrong first argument.
+    // SAFETY: both are valid sets; the second one is written when the call succeeds, and it can only fail for
+    // a wrong first argument.
     let before = unsafe {
         libc::pthread_sigmask(libc::SIG_BLOCK, &pipe, before.as_mut_ptr());
         before.assume_init()

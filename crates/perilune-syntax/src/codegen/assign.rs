@@ -129,7 +129,8 @@ impl Gen<'_> {
         Ok(())
     }
 
-    /// Makes `count` expressions, the last of which is `last` if there is any, give `wanted` values in the next registers.
+    /// Makes `count` expressions, the last of which is `last` if there is any, give `wanted` values in the
+    /// next registers.
     #[inline(never)]
     pub(super) fn adjust(&mut self, wanted: usize, count: usize, last: &mut Exp) -> Res<()> {
         if count > 0 && last.is_multiple() {

@@ -4,8 +4,9 @@
 //! remembering the operators on a stack of its own, then applies them one by one. So native recursion is only
 //! as deep as what nests on the right or in brackets, which the parser bounds.
 //!
-//! Descriptions stay where they are and are changed there. Returned by value, they would be copied as a whole right after their
-//! parts have been stored one by one, and processors wait for that: it was a tenth of the time that code generation takes.
+//! Descriptions stay where they are and are changed there. Returned by value, they would be copied as a whole
+//! right after their parts have been stored one by one, and processors wait for that: it was a tenth of the
+//! time that code generation takes.
 
 use super::func::{ConstKey, JumpList};
 use super::{Gen, Res};
@@ -341,7 +342,8 @@ impl Gen<'_> {
         Ok(Kind::Call(pc as u32))
     }
 
-    /// All expressions of a list but the last go to the next registers; `last` becomes the last one's description, if there is one.
+    /// All expressions of a list but the last go to the next registers; `last` becomes the last one's
+    /// description, if there is one.
     pub(super) fn expr_list(&mut self, list: &[ExprId], last: &mut Exp) -> Res<()> {
         let Some((&id, rest)) = list.split_last() else { return Ok(()) };
         for &id in rest {

@@ -9,13 +9,14 @@
 //!
 //! Registers are a stack: locals in scope lie at the bottom ([`func::FuncState::active_registers`] of them),
 //! temporaries above, freed in the reverse order of their reservation. Names are resolved by the parser;
-//! which function owns a local decides between register and upvalue, and because the tree of a statement is complete before
-//! any code of it is made, it is known at the declaration whether a local is captured. So closing instructions are
-//! emitted where they are needed and nowhere else, at the jump that leaves the scope. (The main function's own locals may be
-//! captured by later statements: see [`Generator`].)
+//! which function owns a local decides between register and upvalue, and because the tree of a statement is
+//! complete before any code of it is made, it is known at the declaration whether a local is captured. So
+//! closing instructions are emitted where they are needed and nowhere else, at the jump that leaves the
+//! scope. (The main function's own locals may be captured by later statements: see [`Generator`].)
 //!
-//! The main function's statements become code in portions, and the nodes of one make room for those of the next: the tree of
-//! a large program would be several times its text, and each page that it fills a fault of some microseconds.
+//! The main function's statements become code in portions, and the nodes of one make room for those of the
+//! next: the tree of a large program would be several times its text, and each page that it fills a fault of
+//! some microseconds.
 //!
 //! Invariants: conditional jumps go forward; whatever goes back is `JMPBACK` or the two loop instructions;
 //! code that cannot be reached is not started (a block's closing jump after `return`), but the final return
@@ -55,22 +56,24 @@ type Res<T> = Result<T, Box<SyntaxError>>;
 /// Upvalues one function may have; their index is a byte.
 const MAX_UPVALUES: usize = 255;
 
-/// What ended a run: the error, and the limit if it is one that the program exceeds. Programs want to know near which token they are.
+/// What ended a run: the error, and the limit if it is one that the program exceeds. Programs want to know
+/// near which token they are.
 pub(crate) type Failure = (Box<SyntaxError>, Option<Limit>);
 
 /// Generates a chunk's main function, with all functions inside, while the parser is still at it: whatever
 /// statements of the main function are there may become code at any time, after which their nodes may go.
 ///
-/// What is said later about the main function's variables comes too late for what has been generated. For code
-/// that makes no difference: if a variable is not captured yet, nothing that runs before the next statement needs
-/// to close it, since the parser keeps back what control may come back to. What upvalues say about the variables
-/// ([`UpvalueDesc::kind`]) is settled at the end.
+/// What is said later about the main function's variables comes too late for what has been generated. For
+/// code that makes no difference: if a variable is not captured yet, nothing that runs before the next
+/// statement needs to close it, since the parser keeps back what control may come back to. What upvalues say
+/// about the variables ([`UpvalueDesc::kind`]) is settled at the end.
 pub(crate) struct Generator(Option<Gen<'static>>);
 
 static NOTHING: Chunk = Chunk::EMPTY;
 
 impl Generator {
-    /// For the chunk whose main function and `_ENV` the parser has just declared. `chunk_name` is the name as given to `load`, with its `=` or `@`; it becomes [`Proto::source`].
+    /// For the chunk whose main function and `_ENV` the parser has just declared. `chunk_name` is the name as
+    /// given to `load`, with its `=` or `@`; it becomes [`Proto::source`].
     pub(crate) fn new(chunk: &Chunk, names: &mut Vec<Shared>, chunk_name: &[u8]) -> Generator {
         let mut texts = Texts::default();
         texts.lend(names);
@@ -181,7 +184,8 @@ struct Gen<'a> {
     texts: Texts,
     /// The name of loops' own variables.
     hidden: Shared,
-    /// Values of the locals that are compile-time constants, whatever their function; those that are forgotten with their portion by themselves.
+    /// Values of the locals that are compile-time constants, whatever their function; those that are
+    /// forgotten with their portion by themselves.
     constants: [FastMap<LocalId, Kind>; 2],
     /// Register of each local, valid once it has been declared.
     registers: ByLocal<u8>,
@@ -248,8 +252,9 @@ impl Gen<'_> {
         self.latest.map_or(self.before, |latest| ExprId(self.forgotten + latest.0))
     }
 
-    /// What is known of the main function's variables now that the chunk has been read. Functions for which that is what was known when they were
-    /// made are left alone: most have not been looked at for a long time.
+    /// What is known of the main function's variables now that the chunk has been read. Functions for which
+    /// that is what was known when they were made are left alone: most have not been looked at for a long
+    /// time.
     fn settle_upvalues(&mut self) {
         let env = &self.chunk.locals[LocalId(0)];
         let kind = if env.assigned { VarKind::Mutable } else { VarKind::Unassigned };

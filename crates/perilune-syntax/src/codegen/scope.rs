@@ -6,8 +6,8 @@
 //! since the label too); if one of them is captured or to be closed, the jump closes them itself. The code at
 //! a label therefore never closes anything.
 //!
-//! Which jumps are legal is the parser's to say: a jump that arrives here has a target and enters the scope of
-//! no local.
+//! Which jumps are legal is the parser's to say: a jump that arrives here has a target and enters the scope
+//! of no local.
 
 use super::Gen;
 use super::expr::Kind;

@@ -2,10 +2,10 @@
 //!
 //! The leading `name = value` fields, if their names differ, become the template of the `NEWTABLE`: the table
 //! starts with the shape they make, and each value is stored by slot number. From the first repeated or
-//! computed key on, fields are stored the general way, because what they do to the shape is not known. How many
-//! these are says how large a hash part the table starts with, should they be no names.
-//! Positional items gather in the registers above the table and are stored in batches, as they come; named
-//! fields may stand between them.
+//! computed key on, fields are stored the general way, because what they do to the shape is not known. How
+//! many these are says how large a hash part the table starts with, should they be no names. Positional items
+//! gather in the registers above the table and are stored in batches, as they come; named fields may stand
+//! between them.
 
 use super::expr::{Exp, Kind};
 use super::{Gen, Res};

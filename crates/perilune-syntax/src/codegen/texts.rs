@@ -1,8 +1,10 @@
-//! The texts of the chunk while code is made of it, and where each is among the constants of the function being generated.
+//! The texts of the chunk while code is made of it, and where each is among the constants of the function
+//! being generated.
 //!
-//! A function that is open remembers by name: a name's entry says which function has had it last, and as which constant. Where it takes the place of
-//! an entry of a function around, that is put aside, and comes back when the inner function ends. So whether a function has a name as a constant is one
-//! comparison, however functions nest.
+//! A function that is open remembers by name: a name's entry says which function has had it last, and as
+//! which constant. Where it takes the place of an entry of a function around, that is put aside, and comes
+//! back when the inner function ends. So whether a function has a name as a constant is one comparison,
+//! however functions nest.
 
 use super::Gen;
 use crate::ast::StrId;

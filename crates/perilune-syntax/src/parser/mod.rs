@@ -47,7 +47,8 @@ pub fn parse(source: &[u8], chunk_name: &[u8]) -> std::result::Result<Chunk, Syn
     Ok(parser.chunk)
 }
 
-/// Parses a chunk and makes code of it, giving up at `bounds`; at `portion` expressions of the main function at a time, if it has so many.
+/// Parses a chunk and makes code of it, giving up at `bounds`; at `portion` expressions of the main function
+/// at a time, if it has so many.
 ///
 /// # Errors
 /// As those of [`parse`], and what exceeds limits of the code.
@@ -100,7 +101,8 @@ pub(crate) fn error_after(
 /// Bytes of source text for each node of the tree, in programs with few comments.
 const BYTES_PER_NODE: usize = 6;
 
-/// What [`Parser::portion`] is: nodes of so many fit into the caches, and changing between the two sides costs nothing.
+/// What [`Parser::portion`] is: nodes of so many fit into the caches, and changing between the two sides
+/// costs nothing.
 pub(crate) const PORTION: usize = 1024;
 /// Nodes that room is made for at most: those of portions that have become code make room for others.
 const MOST_NODES: usize = 16 << 10;
@@ -158,7 +160,8 @@ struct Parser<'s> {
     /// The expression that [`error_after`] waits for, else one that never comes.
     watched: ExprId,
     watch: Option<Watch<'s>>,
-    /// What makes code of the main function's statements as they come, and how the chunk is called; `None`: the tree is wanted.
+    /// What makes code of the main function's statements as they come, and how the chunk is called; `None`:
+    /// the tree is wanted.
     generator: Option<Generator>,
     /// Expressions of the main function that become code together.
     portion: usize,
@@ -169,8 +172,8 @@ struct Parser<'s> {
 impl<'s> Parser<'s> {
     fn new(mut lexer: Lexer<'s>) -> Parser<'s> {
         let env = lexer.strings.intern(b"_ENV");
-        // About what a text of this length needs: what it does not use costs nothing, and growing would touch twice as
-        // many pages.
+        // About what a text of this length needs: what it does not use costs nothing, and growing would touch
+        // twice as many pages.
         let nodes = (lexer.available() / BYTES_PER_NODE).min(MOST_NODES);
         let chunk = Chunk {
             exprs: with_room(nodes),
@@ -247,8 +250,9 @@ impl<'s> Parser<'s> {
         Ok(())
     }
 
-    /// The statements of the main function. From where control may come back to, or jumps that have not found their target lead on, they are
-    /// left pending; what is before becomes code in portions. Returns where those that are pending start.
+    /// The statements of the main function. From where control may come back to, or jumps that have not found
+    /// their target lead on, they are left pending; what is before becomes code in portions. Returns where
+    /// those that are pending start.
     fn main_statements(&mut self) -> Result<usize> {
         if self.generator.is_none() {
             return self.stat_list();
@@ -465,7 +469,8 @@ impl<'s> Parser<'s> {
     }
 }
 
-/// An empty list with room for about so many, if the system gives it: it is a guess, and a list grows without.
+/// An empty list with room for about so many, if the system gives it: it is a guess, and a list grows
+/// without.
 fn with_room<T>(count: usize) -> Vec<T> {
     let mut list = Vec::new();
     let _ = list.try_reserve_exact(count);

@@ -30,7 +30,8 @@ pub struct Scopes {
     jumps: Vec<Jump>,
     /// The blocks around the current point, innermost last.
     blocks: Vec<Block>,
-    /// Loops around the current point and labels visible there, by when they began: where control may come back to.
+    /// Loops around the current point and labels visible there, by when they began: where control may come
+    /// back to.
     ways_back: Vec<Moment>,
     /// Counts what decides about assignments.
     clock: Moment,
@@ -279,7 +280,8 @@ impl Parser<'_> {
         self.scopes.jumps.push(Jump { label, line, active });
     }
 
-    /// The end of the function whose outermost block is the innermost one open: no jump may be without a target.
+    /// The end of the function whose outermost block is the innermost one open: no jump may be without a
+    /// target.
     #[inline(never)]
     pub(super) fn check_jumps(&self) -> Result<()> {
         let first = self.scopes.blocks.last().map_or(0, |block| block.jumps);

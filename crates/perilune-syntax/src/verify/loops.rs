@@ -1,5 +1,5 @@
-//! Loops of a function's code: that their instructions belong together, that only their preparation leads into them,
-//! and which registers hold state of a loop at an instruction.
+//! Loops of a function's code: that their instructions belong together, that only their preparation leads
+//! into them, and which registers hold state of a loop at an instruction.
 
 use super::target;
 use crate::bytecode::{Instr, Op};
@@ -58,8 +58,8 @@ impl Loops {
         self.held.get(self.innermost[pc] as usize).copied().unwrap_or_default()
     }
 
-    /// The registers that hold state of loops at `pc`, which only the loops' own instructions may write: those that the
-    /// instruction at `pc`, if it is such, owns are left out.
+    /// The registers that hold state of loops at `pc`, which only the loops' own instructions may write:
+    /// those that the instruction at `pc`, if it is such, owns are left out.
     pub(super) fn held_at(&self, pc: usize, instr: Instr) -> Registers {
         let Some(&held) = self.held.get(self.innermost[pc] as usize) else { return Registers::NONE };
         match instr.op() {

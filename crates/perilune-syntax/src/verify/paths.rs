@@ -1,10 +1,10 @@
-//! What holds on every way through a function: which registers have been written, which variables may be captured or
-//! marked to be closed.
+//! What holds on every way through a function: which registers have been written, which variables may be
+//! captured or marked to be closed.
 //!
-//! The walk starts at the first instruction with the parameters and follows every way, in the order of the code.
-//! Where ways meet, a register counts as written if all have written it, and as captured or marked if one has. An
-//! instruction is looked at again only when one of these sets has changed before it, which for a register happens
-//! three times at most.
+//! The walk starts at the first instruction with the parameters and follows every way, in the order of the
+//! code. Where ways meet, a register counts as written if all have written it, and as captured or marked if
+//! one has. An instruction is looked at again only when one of these sets has changed before it, which for a
+//! register happens three times at most.
 
 use super::loops::Loops;
 use super::{at, require, set, target};
@@ -34,8 +34,8 @@ impl State {
     }
 }
 
-/// Checks every way through the function, and tells which registers hold something before an instruction, for each way
-/// that comes to it: what is told last holds for all.
+/// Checks every way through the function, and tells which registers hold something before an instruction, for
+/// each way that comes to it: what is told last holds for all.
 pub(super) fn check(
     proto: &Proto,
     loops: &Loops,

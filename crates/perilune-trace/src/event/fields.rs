@@ -1,6 +1,8 @@
-//! What fields of events hold: types with a unit or a set of words, each of which knows how it becomes a number and what a number stands for.
+//! What fields of events hold: types with a unit or a set of words, each of which knows how it becomes a
+//! number and what a number stands for.
 //!
-//! Any number decodes to something: files may be damaged, and a newer program may know more words. What is not known becomes the word that says least.
+//! Any number decodes to something: files may be damaged, and a newer program may know more words. What is
+//! not known becomes the word that says least.
 
 /// How a field is to be read, for dumps, exports and the printed dictionary.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -176,7 +178,8 @@ impl Field for bool {
     }
 }
 
-/// How much of a stretch of time the thread was on a processor, in ten-thousandths; nothing if that was not measured.
+/// How much of a stretch of time the thread was on a processor, in ten-thousandths; nothing if that was not
+/// measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share(pub Option<u16>);
 
@@ -253,7 +256,8 @@ words! {
         /// It was cancelled.
         Cancelled = 3, "cancelled";
     }
-    /// What a wait does: the kinds of waits, for events, tables and reports alike. What it is for is the object's to say.
+    /// What a wait does: the kinds of waits, for events, tables and reports alike. What it is for is the
+    /// object's to say.
     Verb, else WaitsFor {
         /// Something else than the following.
         WaitsFor = 0, "waits for";
@@ -320,7 +324,8 @@ words! {
     Slowness, else Peer {
         /// The peer had all it needs, and took its time.
         Peer = 0, "the peer has not answered";
-        /// Our system held bytes back until the peer's system had acknowledged earlier ones (Nagle's algorithm).
+        /// Our system held bytes back until the peer's system had acknowledged earlier ones (Nagle's
+        /// algorithm).
         Held = 1, "Nagle's algorithm held bytes back";
         /// A part of what was read had come, and the rest came later.
         Pieces = 2, "the peer's message came in pieces";
@@ -383,7 +388,8 @@ words! {
 }
 
 impl Verb {
-    /// How reports of waits say it, where the table's word would sound as if it were done: `waits to receive from channel 'in'`.
+    /// How reports of waits say it, where the table's word would sound as if it were done:
+    /// `waits to receive from channel 'in'`.
     pub fn waits(self) -> &'static str {
         match self {
             Verb::WaitsFor | Verb::Awaits => "waits for",
@@ -409,7 +415,8 @@ impl Parking {
     }
 }
 
-/// A fiber of a domain in one word: domain (24 bits), generation (16), index (24). The root chain of a domain has the index [`FiberRef::ROOT`].
+/// A fiber of a domain in one word: domain (24 bits), generation (16), index (24). The root chain of a domain
+/// has the index [`FiberRef::ROOT`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 pub struct FiberRef(pub u64);
 
@@ -569,7 +576,8 @@ impl ObjectKind {
     }
 }
 
-/// A shared object in one word: kind (8 bits) and a number that is unique within the kind for the life of the process (56).
+/// A shared object in one word: kind (8 bits) and a number that is unique within the kind for the life of the
+/// process (56).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 pub struct ObjectRef(pub u64);
 

@@ -12,9 +12,10 @@
 //! END      nodes  live                                how many nodes there are; what the heap says that the program holds
 //! edge     label  [argument]  node                    label: a `Label`, 0x80 if the reference is weak
 //! ```
-//! Each record begins with a byte that says which it is. Numbers are LEB128; those that may be negative are folded (0, -1, 1, -2, ...). Bytes are preceded by their count. Nodes
-//! may be referred to before they come. Texts and shapes come before what uses them; numbers count within a section. So the writer needs to remember
-//! nothing but which object has which number, and streams.
+//! Each record begins with a byte that says which it is. Numbers are LEB128; those that may be negative are
+//! folded (0, -1, 1, -2, ...). Bytes are preceded by their count. Nodes may be referred to before they come.
+//! Texts and shapes come before what uses them; numbers count within a section. So the writer needs to
+//! remember nothing but which object has which number, and streams.
 //!
 //! The meaning of `text`, `x`, `y`, `z` depends on the kind, see [`NodeKind`].
 
@@ -74,7 +75,8 @@ numbered! {
         Native = 4,
         /// A userdata. `text`: its type's name
         Userdata = 5,
-        /// A coroutine. `text`: where it stands, `x`: 0 suspended, 1 running, 2 normal, 3 dead; `y`: number of the fiber + 1
+        /// A coroutine. `text`: where it stands, `x`: 0 suspended, 1 running, 2 normal, 3 dead; `y`: number
+        /// of the fiber + 1
         Thread = 6,
         /// What is known of a function's code. `text`: where it is defined
         Code = 7,

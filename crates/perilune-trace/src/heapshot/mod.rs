@@ -1,4 +1,5 @@
-//! Snapshots of heaps: what the program writes of its live objects, references and roots. Tools read it elsewhere (`perilune-see`).
+//! Snapshots of heaps: what the program writes of its live objects, references and roots. Tools read it
+//! elsewhere (`perilune-see`).
 //!
 //! | file | |
 //! |---|---|

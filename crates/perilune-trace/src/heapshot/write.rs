@@ -1,6 +1,8 @@
-//! Writing a snapshot, a section at a time. The order of calls is that of the format; a text or shape is defined when it is first asked for.
+//! Writing a snapshot, a section at a time. The order of calls is that of the format; a text or shape is
+//! defined when it is first asked for.
 //!
-//! Errors of the output are kept until [`Writer::finish`], so that whoever walks a heap need not look after each step; nothing is written after the first.
+//! Errors of the output are kept until [`Writer::finish`], so that whoever walks a heap need not look after
+//! each step; nothing is written after the first.
 
 use super::format::*;
 use std::collections::HashMap;
@@ -120,7 +122,8 @@ impl<W: Write> Writer<W> {
         self.shapes
     }
 
-    /// Adds a reference to the node that is written next. `argument`: see [`Label`]; an index as `i64 as u64`.
+    /// Adds a reference to the node that is written next. `argument`: see [`Label`]; an index as
+    /// `i64 as u64`.
     #[inline]
     pub fn edge(&mut self, label: Label, argument: u64, weak: bool, to: u32) {
         put_edge(&mut self.edges, label, argument, weak, to);

@@ -1,13 +1,17 @@
 //! Calls that native code makes: `execute` within `execute`.
 //!
-//! A native pushes the function with room for a frame record ([`Vm::begin_call`]), then the arguments, and calls ([`Vm::finish_call`]). A Lua function
-//! runs in a nested `execute`, whose first frame has `F_ENTRY`; so errors of the callee come back as `Err`, with the frames that failed still on the value stack. A native is called
-//! directly. `pcall`, `resume` and their like are no functions that one could call: a stub of Lua code calls them.
+//! A native pushes the function with room for a frame record ([`Vm::begin_call`]), then the arguments, and
+//! calls ([`Vm::finish_call`]). A Lua function runs in a nested `execute`, whose first frame has `F_ENTRY`;
+//! so errors of the callee come back as `Err`, with the frames that failed still on the value stack. A native
+//! is called directly. `pcall`, `resume` and their like are no functions that one could call: a stub of Lua
+//! code calls them.
 //!
-//! The depth of the nesting is bounded by [`MAX_C_CALLS`](super::MAX_C_CALLS), since each level takes native stack.
+//! The depth of the nesting is bounded by [`MAX_C_CALLS`](super::MAX_C_CALLS), since each level takes native
+//! stack.
 //!
-//! Who catches errors in native code does it here, too: with the program's message handler seeing them ([`Vm::observed_call`]) or not
-//! ([`Vm::protected_call`]), or as the host, around everything ([`Vm::host_call`]).
+//! Who catches errors in native code does it here, too: with the program's message handler seeing them
+//! ([`Vm::observed_call`]) or not ([`Vm::protected_call`]), or as the host, around everything
+//! ([`Vm::host_call`]).
 
 use super::{NATIVE_STACK, deliver_results};
 use crate::Vm;
@@ -34,8 +38,8 @@ impl Vm {
         Ok(())
     }
 
-    /// Calls the function begun with [`Vm::begin_call`] with the topmost `nargs` values; replaces all that by its results, `nresults` of
-    /// them (-1: all), and returns how many.
+    /// Calls the function begun with [`Vm::begin_call`] with the topmost `nargs` values; replaces all that by
+    /// its results, `nresults` of them (-1: all), and returns how many.
     pub fn finish_call(&mut self, nargs: u32, nresults: i32) -> LuaResult<u32> {
         // SAFETY: begin_call put function and record below the arguments.
         unsafe {
@@ -64,7 +68,8 @@ impl Vm {
         }
     }
 
-    /// Calls the function at `func`, whose arguments end at the top, from native code; the results replace it.
+    /// Calls the function at `func`, whose arguments end at the top, from native code; the results replace
+    /// it.
     pub(crate) unsafe fn call_at(&mut self, func: *mut Value, nresults: i32) -> LuaResult<u32> {
         if self.lua.errors.leaf && self.lua.errors.signal == Signal::None {
             return Err(self.set_signal(Signal::RunAgain));
@@ -140,7 +145,8 @@ impl Vm {
                     if self.hooks_active() {
                         self.hook_call()?;
                     }
-                    // The native that calls this one lies on the native stack too, and no `execute` between them marks where.
+                    // The native that calls this one lies on the native stack too, and no `execute` between
+                    // them marks where.
                     let scan_from = std::mem::replace(&mut self.lua.stacks.running.scan_from, 0);
                     let mut outcome = self.call_native(native);
                     while let Err(Thrown::Park(_)) = outcome {
@@ -159,7 +165,8 @@ impl Vm {
                     return Err(self.error_plain(self.why_not_yieldable()));
                 }
                 Some(_) => {
-                    // pcall, coroutine.resume and the like need the interpreter: a stub of Lua code makes the call.
+                    // pcall, coroutine.resume and the like need the interpreter: a stub of Lua code makes the
+                    // call.
                     let nargs = self.lua.top.offset_from(func) as usize - CALL_GAP;
                     let func = self.reserve(func, 2 * CALL_GAP + nargs + NATIVE_STACK)?;
                     std::ptr::copy(
@@ -214,7 +221,8 @@ impl Vm {
         }
     }
 
-    /// As [`Vm::protected_call`], for code that no Lua function has called: a cancellation is an error like others.
+    /// As [`Vm::protected_call`], for code that no Lua function has called: a cancellation is an error like
+    /// others.
     ///
     /// # Errors
     /// The error's value.
@@ -225,7 +233,8 @@ impl Vm {
         }
     }
 
-    /// The value of an error that the running native itself has raised and catches, after the message handler of an `xpcall` around it has seen it.
+    /// The value of an error that the running native itself has raised and catches, after the message handler
+    /// of an `xpcall` around it has seen it.
     ///
     /// # Errors
     /// `thrown`, if it is no error.
@@ -236,7 +245,8 @@ impl Vm {
         self.catch(thrown)
     }
 
-    /// As [`Vm::protected_call`], but the message handler of an `xpcall` around it sees the error, and may replace its value.
+    /// As [`Vm::protected_call`], but the message handler of an `xpcall` around it sees the error, and may
+    /// replace its value.
     ///
     /// # Errors
     /// As there.
@@ -250,8 +260,8 @@ impl Vm {
         }
     }
 
-    /// As [`Vm::call_multi`] with all results; an error that comes out has been seen by the message handler and has unwound everything that the call
-    /// made, so that a collection may run before it is passed on.
+    /// As [`Vm::call_multi`] with all results; an error that comes out has been seen by the message handler
+    /// and has unwound everything that the call made, so that a collection may run before it is passed on.
     pub(crate) fn unwound_call(&mut self, f: Value, args: &[Value]) -> LuaResult<u32> {
         // SAFETY: offsets into the running stack; the thread is the same after the call.
         unsafe {
@@ -300,7 +310,8 @@ impl Vm {
         }
     }
 
-    /// Is the running frame that of a native function (`pcall` not counted, whose frame may be on top while the machine closes variables)?
+    /// Is the running frame that of a native function (`pcall` not counted, whose frame may be on top while
+    /// the machine closes variables)?
     fn called_by_native(&self) -> bool {
         // SAFETY: base is a frame of the running stack.
         unsafe {

@@ -1,12 +1,14 @@
 //! The sizes of value stacks.
 //!
-//! A thread begins with a small stack ([`INITIAL_STACK`]). Whoever needs room asks for it ([`Vm::reserve`]), and the stack doubles: it *moves*, since it is one piece. So an
-//! address of a slot is good until the next call. Three things in the thread and the state refer to slots by address, base, top and open upvalues, and are adjusted;
-//! frames refer to each other by distances.
+//! A thread begins with a small stack ([`INITIAL_STACK`]). Whoever needs room asks for it ([`Vm::reserve`]),
+//! and the stack doubles: it *moves*, since it is one piece. So an address of a slot is good until the next
+//! call. Three things in the thread and the state refer to slots by address, base, top and open upvalues, and
+//! are adjusted; frames refer to each other by distances.
 //!
-//! A stack that a recursion has made large is given back at the end of a major collection, if it is used for less than a quarter ([`Vm::shrink_stack`]; which threads may
-//! be asked is in `gc/stacks.rs`). It keeps twice what is in use: between two majors it then doubles as often as it takes to grow to what it was, which costs
-//! no more than it did the first time.
+//! A stack that a recursion has made large is given back at the end of a major collection, if it is used for
+//! less than a quarter ([`Vm::shrink_stack`]; which threads may be asked is in `gc/stacks.rs`). It keeps
+//! twice what is in use: between two majors it then doubles as often as it takes to grow to what it was,
+//! which costs no more than it did the first time.
 
 use super::NATIVE_STACK;
 use crate::Vm;
@@ -24,7 +26,8 @@ const ERROR_STACK: usize = 4096;
 pub(crate) const STACK_EXTRA: usize = 16;
 /// Slots of a new coroutine's stack: room for a small function and a native below it.
 pub(crate) const INITIAL_STACK: usize = 56;
-/// Stacks of more slots give back what they do not use. Their buffers are large objects, which are freed at once.
+/// Stacks of more slots give back what they do not use. Their buffers are large objects, which are freed at
+/// once.
 pub(crate) const DEEP: usize = 512;
 /// Bytes before the first slot of a buffer.
 const HEADER: usize = size_of::<perilune_heap::Header>();
@@ -38,7 +41,8 @@ pub(crate) fn grown(size: usize, used: usize) -> usize {
 }
 
 impl Vm {
-    /// Makes sure that `n` slots from `at` on may be used; returns where `at` is now (the stack may move; `base`, `top` follow).
+    /// Makes sure that `n` slots from `at` on may be used; returns where `at` is now (the stack may move;
+    /// `base`, `top` follow).
     #[inline]
     pub(crate) unsafe fn reserve(&mut self, at: *mut Value, n: usize) -> LuaResult<*mut Value> {
         if (at as usize) + n * size_of::<Value>() <= self.lua.stack_limit as usize {
@@ -51,7 +55,8 @@ impl Vm {
     #[cold]
     #[inline(never)]
     unsafe fn grow_stack(&mut self, at: *mut Value, n: usize) -> LuaResult<*mut Value> {
-        // SAFETY: the running thread owns its stack; everything that points into it is adjusted here: base, top, open upvalues.
+        // SAFETY: the running thread owns its stack; everything that points into it is adjusted here: base,
+        // top, open upvalues.
         unsafe {
             let th = self.lua.thread;
             let used = at.offset_from((*th).stack) as usize;
@@ -72,11 +77,13 @@ impl Vm {
         }
     }
 
-    /// Gives a thread a stack of `size` slots, which has room for what is on the one that it has. The old one is left to the collector.
+    /// Gives a thread a stack of `size` slots, which has room for what is on the one that it has. The old one
+    /// is left to the collector.
     ///
     /// # Safety
-    /// `th` is a live thread of this domain, and who holds an address of its stack expects it to move, or is told by what is adjusted here: base, top, open upvalues. The
-    /// running thread's moves in calls, and where finalisers may run.
+    /// `th` is a live thread of this domain, and who holds an address of its stack expects it to move, or is
+    /// told by what is adjusted here: base, top, open upvalues. The running thread's moves in calls, and
+    /// where finalisers may run.
     pub(crate) unsafe fn resize_stack(&mut self, th: *mut Thread, size: usize) -> LuaResult<()> {
         let new = self.alloc_stack(size)?;
         // SAFETY: the caller's promise.
@@ -139,8 +146,9 @@ impl Vm {
 
     /// Slots of its stack that a thread may use without asking; `None`: that is not known.
     ///
-    /// A function of Lua may use its registers, though the top may be below their end while it has called something. A native may use
-    /// what it has asked for, which nobody has written down: of natives that have called something that is known of those alone that are not functions at all (`pcall`, `yield` and
+    /// A function of Lua may use its registers, though the top may be below their end while it has called
+    /// something. A native may use what it has asked for, which nobody has written down: of natives that have
+    /// called something that is known of those alone that are not functions at all (`pcall`, `yield` and
     /// their like), and of a thread's first frame, which asks for nothing.
     ///
     /// # Safety
@@ -171,10 +179,12 @@ impl Vm {
         }
     }
 
-    /// Gives back what a thread's stack has too much: it keeps twice what is in use, if that is less than half of what it has.
+    /// Gives back what a thread's stack has too much: it keeps twice what is in use, if that is less than
+    /// half of what it has.
     ///
     /// # Safety
-    /// As for [`Vm::resize_stack`]. Nobody holds an address of the stack of a thread that does not run: it is freed.
+    /// As for [`Vm::resize_stack`]. Nobody holds an address of the stack of a thread that does not run: it is
+    /// freed.
     pub(crate) unsafe fn shrink_stack(&mut self, th: *mut Thread) {
         // SAFETY: the caller's promise.
         unsafe {
@@ -212,7 +222,8 @@ impl Vm {
         }
     }
 
-    /// Overwrites what an error has left above the top: those slots may become registers, and keep what memory was refused for.
+    /// Overwrites what an error has left above the top: those slots may become registers, and keep what
+    /// memory was refused for.
     pub(super) unsafe fn clear_up_to(&mut self, reached: usize) {
         // SAFETY: slots of the running stack above the top.
         unsafe {
@@ -225,7 +236,8 @@ impl Vm {
         }
     }
 
-    /// After an overflow has been caught, gives the reserve back so that the next one is reported as "stack overflow" again.
+    /// After an overflow has been caught, gives the reserve back so that the next one is reported as "stack
+    /// overflow" again.
     pub(super) unsafe fn shrink_after_overflow(&mut self) {
         // SAFETY: the running thread; only what is above the catching frame goes.
         unsafe {

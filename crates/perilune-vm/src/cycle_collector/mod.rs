@@ -1,55 +1,67 @@
 //! The cycle collector: cycles of counted things, which counts alone do not free.
 //!
-//! Islands, shared objects and parcels are counted. An island refers to what was there before it, a parcel too, so among themselves they
-//! form no cycles. But a channel's queue, a map, an atomic, the outcome of a task change, and may come to hold a parcel that holds, over whatever
-//! stations, the object itself. When the last domain lets go of such a cycle its counts stay above zero. This room finds it.
+//! Islands, shared objects and parcels are counted. An island refers to what was there before it, a parcel
+//! too, so among themselves they form no cycles. But a channel's queue, a map, an atomic, the outcome of a
+//! task change, and may come to hold a parcel that holds, over whatever stations, the object itself. When the
+//! last domain lets go of such a cycle its counts stay above zero. This room finds it.
 //!
 //! # Terms
-//! A *holder* is a counted thing that owns counts of others. It is *constant* (an island, the graph of a parcel, a task as the owner of its
-//! outcome) or it *changes*: then what it holds is behind a lock. A count that no holder of a set owns is *external* to the set: that of a
-//! domain's reference, of a native's local variable, of a message that a thread has just taken out.
+//! A *holder* is a counted thing that owns counts of others. It is *constant* (an island, the graph of a
+//! parcel, a task as the owner of its outcome) or it *changes*: then what it holds is behind a lock. A count
+//! that no holder of a set owns is *external* to the set: that of a domain's reference, of a native's local
+//! variable, of a message that a thread has just taken out.
 //!
 //! # Algorithm
 //! Trial deletion (Christopher; Bacon and Rajan), in two phases.
 //!
-//! 1. *Guess.* From all holders that change and have ever held something (they are [registered](register)) everything that they reach is listed; the
-//!    lock of each is held only while it is read. What has more counts than the list explains has external ones: it and all that it reaches is
-//!    alive. The rest are candidates. Since nothing stood still meanwhile, this proves nothing.
-//! 2. *Proof.* The candidates that change are *frozen*: all their locks are held, taken without waiting (whoever is locked is in use, so it is
-//!    alive). What they hold is read again, then every candidate's count, those of constant ones first, and each holder before what it
-//!    holds. A candidate with an external count is alive, with all that it reaches. What is left is garbage.
+//! 1. *Guess.* From all holders that change and have ever held something (they are [registered](register))
+//!    everything that they reach is listed; the lock of each is held only while it is read. What has more
+//!    counts than the list explains has external ones: it and all that it reaches is alive. The rest are
+//!    candidates. Since nothing stood still meanwhile, this proves nothing.
+//! 2. *Proof.* The candidates that change are *frozen*: all their locks are held, taken without waiting
+//!    (whoever is locked is in use, so it is alive). What they hold is read again, then every candidate's
+//!    count, those of constant ones first, and each holder before what it holds. A candidate with an external
+//!    count is alive, with all that it reaches. What is left is garbage.
 //!
-//! Garbage is *emptied*: what the objects hold is taken out, the locks are released, and counts do the rest, so destructors run as they always do. Nobody can
-//! see that the queue of a channel is empty that nobody has.
+//! Garbage is *emptied*: what the objects hold is taken out, the locks are released, and counts do the rest,
+//! so destructors run as they always do. Nobody can see that the queue of a channel is empty that nobody has.
 //!
 //! # Why nothing alive is emptied
-//! Counts of a candidate rise only by somebody who has one, or who reads it in a holder. Whoever reads a holder has a count of that holder. During the
-//! proof those that change cannot be read. So external counts can only arise below external counts, along edges of constant holders, and these lead from younger to
-//! older: no way leads back. The proof reads counts in that direction. Suppose that one has an external count in the end. Follow it back to where its
-//! owner got it: from a constant holder of which it had an external count, or has still, and so on. When the proof read the uppermost of these, either
-//! the external count was there, and was seen; or it had been given up, and giving up a count happens after taking that of the next one below
-//! (a release, which the reader's fence acquires), so the next one had its external count when the proof got there. At the lowest the count is still
-//! there. What had no external count by the end gets none any more. (`model.rs` runs all interleavings of small cases, and shows that reading in the
-//! opposite order would be wrong.)
+//! Counts of a candidate rise only by somebody who has one, or who reads it in a holder. Whoever reads a
+//! holder has a count of that holder. During the proof those that change cannot be read. So external counts
+//! can only arise below external counts, along edges of constant holders, and these lead from younger to
+//! older: no way leads back. The proof reads counts in that direction. Suppose that one has an external count
+//! in the end. Follow it back to where its owner got it: from a constant holder of which it had an external
+//! count, or has still, and so on. When the proof read the uppermost of these, either the external count was
+//! there, and was seen; or it had been given up, and giving up a count happens after taking that of the next
+//! one below (a release, which the reader's fence acquires), so the next one had its external count when the
+//! proof got there. At the lowest the count is still there. What had no external count by the end gets none
+//! any more. (`model.rs` runs all interleavings of small cases, and shows that reading in the opposite order
+//! would be wrong.)
 //!
 //! A wrong answer would lose messages; it could not free memory in use, because only counts free.
 //!
-//! Edges may be left out but never told twice: a count that is not explained is external, and keeps things alive.
+//! Edges may be left out but never told twice: a count that is not explained is external, and keeps things
+//! alive.
 //!
 //! # When
-//! After a collection of any domain (which a domain that sends things with counts makes due for this purpose), if twice as many holders are registered
-//! as were left alive last time, or the bytes outside all heaps have doubled ([`LEAST_HOLDERS`], [`LEAST_BYTES`]); and when a program asks for a full collection. A holder is registered when it first gets
-//! something that can be part of a cycle. A program that sends numbers, strings and tables registers nothing and pays a comparison
-//! for each message; one that sends islands through a thousand channels pays for entering each into a list once.
+//! After a collection of any domain (which a domain that sends things with counts makes due for this
+//! purpose), if twice as many holders are registered as were left alive last time, or the bytes outside all
+//! heaps have doubled ([`LEAST_HOLDERS`], [`LEAST_BYTES`]); and when a program asks for a full collection. A
+//! holder is registered when it first gets something that can be part of a cycle. A program that sends
+//! numbers, strings and tables registers nothing and pays a comparison for each message; one that sends
+//! islands through a thousand channels pays for entering each into a list once.
 //!
-//! It runs on the thread of the domain that notices; others go on. They wait for it only at a candidate's lock (which is to say never, but for
-//! bad luck), or while the queue is listed that they want to use.
+//! It runs on the thread of the domain that notices; others go on. They wait for it only at a candidate's
+//! lock (which is to say never, but for bad luck), or while the queue is listed that they want to use.
 //!
 //! # Rejected
-//! *Tracing from all domains' roots*: it would have to stop them, or to understand heaps that run. *Keeping candidates as counts drop to something
-//! else than zero* (Bacon and Rajan): a look at a list at each drop of a reference, of which there are far more than stores into
-//! queues. *Versions instead of locks in the proof*: reading takes counts as well, so each `recv` would have to count. *Reading all counts twice*
-//! without an order: an external count that moves down a chain of islands may be missed as often as the chain is long.
+//! *Tracing from all domains' roots*: it would have to stop them, or to understand heaps that run. *Keeping
+//! candidates as counts drop to something else than zero* (Bacon and Rajan): a look at a list at each drop of
+//! a reference, of which there are far more than stores into queues. *Versions instead of locks in the
+//! proof*: reading takes counts as well, so each `recv` would have to count. *Reading all counts twice*
+//! without an order: an external count that moves down a chain of islands may be missed as often as the chain
+//! is long.
 
 #[cfg(test)]
 mod model;
@@ -94,7 +106,8 @@ pub trait Frozen {
     /// Tells what it holds: each count at most once.
     fn held(&self, to: &mut Held<'_>);
 
-    /// Takes out all that [`Frozen::held`] tells. Nobody will ever look at the holder again; it only has to be in a state that can be dropped.
+    /// Takes out all that [`Frozen::held`] tells. Nobody will ever look at the holder again; it only has to
+    /// be in a state that can be dropped.
     fn empty(&mut self) -> Box<dyn Any>;
 }
 
@@ -244,7 +257,8 @@ pub(crate) fn collect_if_due() {
     }
 }
 
-/// Finds the cycles of counted things that nobody can reach, and empties them. How many objects it has emptied.
+/// Finds the cycles of counted things that nobody can reach, and empties them. How many objects it has
+/// emptied.
 pub fn collect() -> usize {
     if REGISTERED.load(Relaxed) == 0 {
         return 0;

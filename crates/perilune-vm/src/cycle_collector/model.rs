@@ -1,8 +1,8 @@
 //! All interleavings of a proof with somebody who still has an external count, on small graphs.
 //!
-//! Constant holders are numbered from above to below; what changes is frozen and can only be reached, not read. A step of the program takes a
-//! count of what a holder holds that it has a count of, or gives a count up. A step of the proof reads one count. If the proof finds no external count,
-//! there must be none.
+//! Constant holders are numbered from above to below; what changes is frozen and can only be reached, not
+//! read. A step of the program takes a count of what a holder holds that it has a count of, or gives a count
+//! up. A step of the proof reads one count. If the proof finds no external count, there must be none.
 
 use super::trial_deletion::{Edges, downwards};
 use std::collections::HashSet;
@@ -17,7 +17,8 @@ struct State {
     read: usize,
 }
 
-/// Whether some interleaving makes a proof in this order wrong, if the program begins with one count of `first`.
+/// Whether some interleaving makes a proof in this order wrong, if the program begins with one count of
+/// `first`.
 fn can_be_wrong(edges: &Edges, changes: &[bool], order: &[u32], first: usize) -> bool {
     let mut external = vec![0; changes.len()];
     external[first] = 1;
@@ -51,7 +52,8 @@ fn can_be_wrong(edges: &Edges, changes: &[bool], order: &[u32], first: usize) ->
     false
 }
 
-/// Graphs of `constant` constant holders and one thing that changes, which holds all of them, numbered so that names say nothing.
+/// Graphs of `constant` constant holders and one thing that changes, which holds all of them, numbered so
+/// that names say nothing.
 fn graphs(constant: usize) -> impl Iterator<Item = (Edges, Vec<bool>)> {
     let pairs: Vec<(usize, usize)> =
         (0..constant).flat_map(|a| (a + 1..=constant).map(move |b| (a, b))).collect();

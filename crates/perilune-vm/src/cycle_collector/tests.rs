@@ -253,7 +253,8 @@ fn nothing_that_a_thread_has_is_emptied() {
     assert!(stats().emptied > emptied, "there was garbage");
 }
 
-/// The only external count of a ring goes around in it, so that a search that looks at one node after the other may see none at all.
+/// The only external count of a ring goes around in it, so that a search that looks at one node after the
+/// other may see none at all.
 #[test]
 fn a_walker_in_a_ring_keeps_it() {
     const BOXES: usize = 20;

@@ -1,7 +1,8 @@
 //! The graph of counted things, and trial deletion on it; the module's essay has the argument.
 //!
-//! A [`CountedGraph`] owns one count of everything that is in it, so nothing disappears while it is looked at; these counts are never
-//! taken for external ones. Nodes are numbered as they are met, which makes the list of nodes the queue of those whose edges are still to be listed.
+//! A [`CountedGraph`] owns one count of everything that is in it, so nothing disappears while it is looked
+//! at; these counts are never taken for external ones. Nodes are numbered as they are met, which makes the
+//! list of nodes the queue of those whose edges are still to be listed.
 
 use super::{Freeze, Frozen, Holder, Share};
 use crate::shared::SharedArc;
@@ -28,8 +29,8 @@ impl Counted {
         }
     }
 
-    /// How many counts it has but for this one. What happened before a count was given up that this does not see any more, has
-    /// happened for the caller.
+    /// How many counts it has but for this one. What happened before a count was given up that this does not
+    /// see any more, has happened for the caller.
     fn count(&self) -> usize {
         let count = match self {
             Counted::Shared(o) => o.count(),
@@ -203,7 +204,8 @@ impl CountedGraph {
         (0..self.nodes.len() as u32).filter(|&n| !live[n as usize]).collect()
     }
 
-    /// Empties those of the candidates that nobody can reach. What they held is to be dropped by the caller, before the table.
+    /// Empties those of the candidates that nobody can reach. What they held is to be dropped by the caller,
+    /// before the table.
     pub fn prove(&self, candidates: &[u32]) -> Vec<Box<dyn Any>> {
         const NONE: u32 = u32::MAX;
         // From here on nodes are numbered by their position among the candidates.

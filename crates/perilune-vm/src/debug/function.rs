@@ -55,11 +55,12 @@ impl Vm {
         })
     }
 
-    /// The lines of `f` that have code, where a breakpoint makes sense, in any order and perhaps repeated; none if line
-    /// information was stripped. `None`: no Lua function.
+    /// The lines of `f` that have code, where a breakpoint makes sense, in any order and perhaps repeated;
+    /// none if line information was stripped. `None`: no Lua function.
     pub fn active_lines(&self, f: Value) -> Option<Vec<u32>> {
         let proto = f.lua_proto()?;
-        // The first instruction of a vararg function stands on the line of its header, which is not a line of its code.
+        // The first instruction of a vararg function stands on the line of its header, which is not a line of
+        // its code.
         let first = proto.is_vararg as usize;
         Some(proto.lines.iter().skip(first).collect())
     }

@@ -1,10 +1,12 @@
 //! Local variables of active functions.
 //!
-//! Variable `n` of an activation is the n-th that is in scope; variables in scope and registers are numbered alike. Beyond the variables come the
-//! temporaries: whatever else lies between the frame's base and its limit. Negative numbers are the extra arguments of a vararg function, which
-//! lie below its frame. A slot that last held a frame record reads as nil.
+//! Variable `n` of an activation is the n-th that is in scope; variables in scope and registers are numbered
+//! alike. Beyond the variables come the temporaries: whatever else lies between the frame's base and its
+//! limit. Negative numbers are the extra arguments of a vararg function, which lie below its frame. A slot
+//! that last held a frame record reads as nil.
 //!
-//! `debug.setlocal` reaches the hidden variables of loops too ("(for state)"). A counting loop takes only what is of the type that the variable has.
+//! `debug.setlocal` reaches the hidden variables of loops too ("(for state)"). A counting loop takes only
+//! what is of the type that the variable has.
 
 use super::Activation;
 use crate::Vm;
@@ -40,8 +42,8 @@ impl Activation {
         }
     }
 
-    /// Whether `v` may be assigned to the variable in `slot`. The state of a counting loop stays of the type that it has: `FORLOOP` looks at one tag
-    /// and computes with the payloads of all three.
+    /// Whether `v` may be assigned to the variable in `slot`. The state of a counting loop stays of the type
+    /// that it has: `FORLOOP` looks at one tag and computes with the payloads of all three.
     fn accepts(&self, slot: *mut Value, v: Value) -> bool {
         // SAFETY: a live frame; a variable's slot lies within it.
         self.state_of_loop(slot).is_none_or(|l| !l.counts || v.tag() == unsafe { (*slot).tag() })
@@ -82,7 +84,8 @@ impl Activation {
 }
 
 impl Vm {
-    /// Name and value of variable `n` (see the module's essay) at `level` of `th`; `None` if there is none such.
+    /// Name and value of variable `n` (see the module's essay) at `level` of `th`; `None` if there is none
+    /// such.
     pub fn local_at(&self, th: Gc<Thread>, level: u32, n: i64) -> Option<(Vec<u8>, Value)> {
         let (name, slot) = self.activation(th, level)?.local(n)?;
         // SAFETY: a slot of the frame.
@@ -90,15 +93,16 @@ impl Vm {
         Some((name, if v.tag() == Tag::FRAME { Value::NIL } else { v }))
     }
 
-    /// Assigns to variable `n` at `level` of `th` and returns its name; `None` if there is none such, or if it does not take the
-    /// value.
+    /// Assigns to variable `n` at `level` of `th` and returns its name; `None` if there is none such, or if
+    /// it does not take the value.
     pub fn set_local_at(&mut self, th: Gc<Thread>, level: u32, n: i64, v: Value) -> Option<Vec<u8>> {
         let activation = self.activation(th, level)?;
         let (name, slot) = activation.local(n)?;
         if !activation.accepts(slot, v) {
             return None;
         }
-        // SAFETY: as above. `copy` spares the padding: that of a to-be-closed variable's slot links it to the one below.
+        // SAFETY: as above. `copy` spares the padding: that of a to-be-closed variable's slot links it to the
+        // one below.
         unsafe {
             Value::copy(slot, &v);
         }

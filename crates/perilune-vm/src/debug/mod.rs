@@ -1,12 +1,15 @@
-//! Looking at running code from outside: activation records by level, as the manual's debug interface (4.7) numbers them.
+//! Looking at running code from outside: activation records by level, as the manual's debug interface (4.7)
+//! numbers them.
 //!
-//! A *level* is an active function of a coroutine: 0 the topmost one, 1 its caller, and so on. Levels are found by walking the frame
-//! records downwards. Two kinds of records are no levels: the bottom one of a stack, which stands for the host (a coroutine's
-//! first function is told from it by `CONT_COROUTINE`), and the stub by which native code calls `pcall` and its like. What a frame
-//! is to those who look, levels and positions and hooks alike, is said by [`Role`] alone.
+//! A *level* is an active function of a coroutine: 0 the topmost one, 1 its caller, and so on. Levels are
+//! found by walking the frame records downwards. Two kinds of records are no levels: the bottom one of a
+//! stack, which stands for the host (a coroutine's first function is told from it by `CONT_COROUTINE`), and
+//! the stub by which native code calls `pcall` and its like. What a frame is to those who look, levels and
+//! positions and hooks alike, is said by [`Role`] alone.
 //!
-//! Everything public takes a coroutine and a level and walks anew, so nobody can hold a record that is gone. An
-//! [`Activation`] is only ever used while nothing runs. Its *limit* is where the next frame up begins: what lies between is the function's own.
+//! Everything public takes a coroutine and a level and walks anew, so nobody can hold a record that is gone.
+//! An [`Activation`] is only ever used while nothing runs. Its *limit* is where the next frame up begins:
+//! what lies between is the function's own.
 //!
 //! | file | of what |
 //! |---|---|
@@ -31,7 +34,8 @@ use crate::names;
 use crate::object::{LuaClosure, Thread};
 use crate::value::{Gc, Tag, Value};
 
-/// A place in a program's text, cheap to take and to keep: what it is called is found out when it is asked for.
+/// A place in a program's text, cheap to take and to keep: what it is called is found out when it is asked
+/// for.
 #[derive(Clone)]
 pub struct Site {
     pub(crate) proto: std::sync::Arc<perilune_syntax::Proto>,
@@ -92,7 +96,8 @@ impl Activation {
 pub(crate) enum Role {
     /// A function of the program or of a library: a level, and its events are reported to hooks.
     Program,
-    /// The protected call by which the host runs a chunk: a level (a C function, as the host's is in PUC Lua), without events.
+    /// The protected call by which the host runs a chunk: a level (a C function, as the host's is in PUC
+    /// Lua), without events.
     Host,
     /// The stub of Lua code by which native code calls what only the interpreter can call: nobody sees it.
     Stub,
@@ -165,7 +170,8 @@ impl Vm {
         self.activations(th).nth(level as usize)
     }
 
-    /// What `f` finds in the innermost running Lua function in which it finds anything; of coroutines that wait for each other down to the first.
+    /// What `f` finds in the innermost running Lua function in which it finds anything; of coroutines that
+    /// wait for each other down to the first.
     pub(crate) fn find_lua_frame<T>(
         &self,
         f: impl Fn(Gc<crate::object::LuaClosure>) -> Option<T>,
@@ -186,7 +192,8 @@ impl Vm {
         None
     }
 
-    /// Where the topmost Lua function of the running code is that is in another chunk than `except`; `None` if there is none.
+    /// Where the topmost Lua function of the running code is that is in another chunk than `except`; `None`
+    /// if there is none.
     pub fn running_site(&self, except: Option<&[u8]>) -> Option<Site> {
         let (proto, pc) = self.running_place(except)?;
         // SAFETY: the closure that runs keeps the prototype alive, which came from an `Arc`.
@@ -196,7 +203,8 @@ impl Vm {
         }
     }
 
-    /// The [`Site::key`] of [`Vm::running_site`]: for whoever may have that site already, since the counts of functions are common to all domains that run them.
+    /// The [`Site::key`] of [`Vm::running_site`]: for whoever may have that site already, since the counts of
+    /// functions are common to all domains that run them.
     pub fn running_site_key(&self, except: Option<&[u8]>) -> Option<(usize, usize)> {
         let (proto, pc) = self.running_place(except)?;
         Some((proto as usize, pc))
@@ -225,7 +233,8 @@ impl Vm {
         None
     }
 
-    /// By which name the running instruction knows its operand `v`: "upvalue 'list'". `None`: by none, or native code runs.
+    /// By which name the running instruction knows its operand `v`: "upvalue 'list'". `None`: by none, or
+    /// native code runs.
     pub fn operand_name(&self, v: Value) -> Option<String> {
         // SAFETY: base is a frame of the running stack, its pc stored.
         let (kind, name) = unsafe { names::describe(self.lua.base, names::operand_of(self.lua.base, v)) }?;
@@ -237,15 +246,16 @@ impl Vm {
         Some(self.activation(th, level)?.function())
     }
 
-    /// The line that `level` of `th` executes; `None` for a native function and for code without line information.
+    /// The line that `level` of `th` executes; `None` for a native function and for code without line
+    /// information.
     pub fn line_at(&self, th: Gc<Thread>, level: u32) -> Option<u32> {
         let a = self.activation(th, level)?;
         // SAFETY: a Lua frame; its pc is stored before anything that may look at it.
         if a.is_lua() { unsafe { names::current_line(a.base) } } else { None }
     }
 
-    /// How the function at `level` of `th` was called: the kind of name ("global", "local", "method", "field", "upvalue",
-    /// "metamethod", "for iterator", "hook") and the name. `None`: not known.
+    /// How the function at `level` of `th` was called: the kind of name ("global", "local", "method",
+    /// "field", "upvalue", "metamethod", "for iterator", "hook") and the name. `None`: not known.
     pub fn call_name_at(&self, th: Gc<Thread>, level: u32) -> Option<(&'static str, Vec<u8>)> {
         let a = self.activation(th, level)?;
         // SAFETY: a live frame.
@@ -257,8 +267,8 @@ impl Vm {
         self.activation(th, level).is_some_and(|a| a.flags() & F_TAIL != 0)
     }
 
-    /// During a call or return hook: index (as of a local variable) of the first value passed to or returned by the
-    /// hooked function, if `level` is that, and the number of such values. Else zeros.
+    /// During a call or return hook: index (as of a local variable) of the first value passed to or returned
+    /// by the hooked function, if `level` is that, and the number of such values. Else zeros.
     pub fn transfer_at(&self, th: Gc<Thread>, level: u32) -> (u32, u32) {
         match self.activation(th, level) {
             Some(a) if a.flags() & F_HOOK != 0 => (th.transfer_first, th.transfer_count),

@@ -1,7 +1,9 @@
 //! The text of a traceback, as `luaL_traceback` writes it: programs compare it.
 //!
-//! Functions of our own that are written in Lua (`OWN_SOURCE`) look like those that are not: what a program calls is one line, `[C]: in function 'perilune.scope'`. What that calls in its turn, natives among it, is not
-//! shown, nor is what of ours lies at the bottom of a fiber. So all other lines are of the program's own functions, and of what it calls.
+//! Functions of our own that are written in Lua (`OWN_SOURCE`) look like those that are not: what a program
+//! calls is one line, `[C]: in function 'perilune.scope'`. What that calls in its turn, natives among it, is
+//! not shown, nor is what of ours lies at the bottom of a fiber. So all other lines are of the program's own
+//! functions, and of what it calls.
 
 use super::Activation;
 use crate::Vm;
@@ -26,7 +28,8 @@ enum Line {
 }
 
 impl Vm {
-    /// The active functions of `thread` from `level` on, a line for each that is not hidden, after `msg` and a heading. Of a long stack the middle is left out.
+    /// The active functions of `thread` from `level` on, a line for each that is not hidden, after `msg` and
+    /// a heading. Of a long stack the middle is left out.
     pub fn traceback(&mut self, thread: Gc<Thread>, msg: Option<&[u8]>, level: u32) -> Vec<u8> {
         let mut out = Vec::new();
         if let Some(msg) = msg {

@@ -22,8 +22,8 @@ fn index(n: i64) -> Option<usize> {
 }
 
 impl Vm {
-    /// Name and value of upvalue `n` (from 1) of `f`. A native function's upvalues have empty names, those without a known
-    /// name are called "(no name)". `None`: there is none such.
+    /// Name and value of upvalue `n` (from 1) of `f`. A native function's upvalues have empty names, those
+    /// without a known name are called "(no name)". `None`: there is none such.
     pub fn upvalue_of(&self, f: Value, n: i64) -> Option<(Vec<u8>, Value)> {
         let n = index(n)?;
         if let Some(c) = f.as_closure() {
@@ -41,7 +41,8 @@ impl Vm {
         Some((Vec::new(), unsafe { *native_slot(f.as_native_closure()?, n)? }))
     }
 
-    /// Refuses an assignment to upvalue `n` (from 1) of `f`, or another variable in its place, if that has come from another domain.
+    /// Refuses an assignment to upvalue `n` (from 1) of `f`, or another variable in its place, if that has
+    /// come from another domain.
     ///
     /// # Errors
     /// It has.
@@ -54,7 +55,8 @@ impl Vm {
         if is_frozen { Err(self.frozen_variable_error(c, at)) } else { Ok(()) }
     }
 
-    /// Assigns to upvalue `n` (from 1) of `f`, which [`Vm::check_upvalue_writable`] has nothing against, and returns its name. `None`: there is none such, or `f` is in an island.
+    /// Assigns to upvalue `n` (from 1) of `f`, which [`Vm::check_upvalue_writable`] has nothing against, and
+    /// returns its name. `None`: there is none such, or `f` is in an island.
     pub fn set_upvalue_of(&mut self, f: Value, n: i64, v: Value) -> Option<Vec<u8>> {
         let (name, _) = self.upvalue_of(f, n)?;
         self.changed_unseen();
@@ -87,7 +89,8 @@ impl Vm {
         }
     }
 
-    /// Makes upvalue `n` of the Lua function `f` refer to the variable that is upvalue `m` of `g`. False if one of them does not exist.
+    /// Makes upvalue `n` of the Lua function `f` refer to the variable that is upvalue `m` of `g`. False if
+    /// one of them does not exist.
     pub fn join_upvalues(&mut self, f: Gc<LuaClosure>, n: i64, g: Gc<LuaClosure>, m: i64) -> bool {
         let slot = |c, n| index(n).and_then(|n| reference(c, n));
         let (Some(to), Some(from)) = (slot(f, n), slot(g, m)) else { return false };

@@ -1,16 +1,20 @@
 //! Cancelling fibers, and giving them up. The essay is in `fiber.rs`.
 //!
-//! A fiber is cancelled by itself, so to speak: somebody asks for it, and the fiber's own next step raises the error that nothing catches. One that
-//! is given up ([`Vm::drop_fiber`]) runs no more Lua code at all: only the native calls in it are made to return.
+//! A fiber is cancelled by itself, so to speak: somebody asks for it, and the fiber's own next step raises
+//! the error that nothing catches. One that is given up ([`Vm::drop_fiber`]) runs no more Lua code at all:
+//! only the native calls in it are made to return.
 //!
 //! # Grace
-//! Code that does not wait is cancelled too, at its next call or loop iteration. If it has just been given something that is nowhere else any more (a line of a connection, a message), that would be lost
-//! between the operation and its use. So each operation that may wait grants *grace* when it ends ([`Vm::has_delivered`]): a cancellation that comes after it, or that came while it ended, strikes at the
-//! next operation that may wait ([`Vm::end_grace`]), or after [`GRACE`] calls and loop iterations. A loop that computes is cancelled all the same, and nothing depends on how fast a machine is. Grace is granted
+//! Code that does not wait is cancelled too, at its next call or loop iteration. If it has just been given
+//! something that is nowhere else any more (a line of a connection, a message), that would be lost between
+//! the operation and its use. So each operation that may wait grants *grace* when it ends
+//! ([`Vm::has_delivered`]): a cancellation that comes after it, or that came while it ended, strikes at the
+//! next operation that may wait ([`Vm::end_grace`]), or after [`GRACE`] calls and loop iterations. A loop
+//! that computes is cancelled all the same, and nothing depends on how fast a machine is. Grace is granted
 //! once after a cancellation has become due: a loop over what is there already gets no more of it.
 //!
-//! Rejected: cancelling code only where it waits (a loop that computes would go on for ever); a time in place of the count (a thread that does not get its core uses it up by
-//! doing nothing).
+//! Rejected: cancelling code only where it waits (a loop that computes would go on for ever); a time in place
+//! of the count (a thread that does not get its core uses it up by doing nothing).
 
 use super::{Cancel, FiberState, Phase};
 use crate::Vm;
@@ -26,7 +30,8 @@ use std::sync::atomic::Ordering;
 const GRACE: u32 = 1000;
 
 impl Vm {
-    /// The running native, which may wait, ends now: what it returns is used before a cancellation strikes (module essay).
+    /// The running native, which may wait, ends now: what it returns is used before a cancellation strikes
+    /// (module essay).
     #[inline]
     pub fn has_delivered(&mut self) {
         if self.lua.fibers.grace_is_used {
@@ -48,12 +53,14 @@ impl Vm {
         if self.lua.fibers.grace_is_used { self.poll_interrupt() } else { Ok(()) }
     }
 
-    /// Nothing holds a cancellation back: the running code asks for one itself, or a native blocks. It strikes at the next call or loop iteration.
+    /// Nothing holds a cancellation back: the running code asks for one itself, or a native blocks. It
+    /// strikes at the next call or loop iteration.
     pub fn forgo_grace(&mut self) {
         self.lua.fibers.grace = 0;
     }
 
-    /// What the running native has waited for was cancelled. If the running fiber is to be cancelled too, that says it all.
+    /// What the running native has waited for was cancelled. If the running fiber is to be cancelled too,
+    /// that says it all.
     ///
     /// # Errors
     /// The cancellation, or another interrupt.
@@ -71,7 +78,8 @@ impl Vm {
         left.is_some()
     }
 
-    /// Asks for a fiber to be cancelled: its next run unwinds it. A new one ends without having run. Whoever calls this runs the fiber soon: it need not be woken.
+    /// Asks for a fiber to be cancelled: its next run unwinds it. A new one ends without having run. Whoever
+    /// calls this runs the fiber soon: it need not be woken.
     pub fn cancel_fiber(&mut self, fiber: Gc<Thread>) {
         let state = self.fiber_state_mut(fiber);
         if state.cancel == Cancel::No {
@@ -106,8 +114,8 @@ impl Vm {
         self.set_signal(Signal::Cancel)
     }
 
-    /// Gives up a fiber that will never run again: native code in it is made to return, variables are not closed. For the end of a domain; whoever wants variables
-    /// closed cancels the fiber and runs it.
+    /// Gives up a fiber that will never run again: native code in it is made to return, variables are not
+    /// closed. For the end of a domain; whoever wants variables closed cancels the fiber and runs it.
     pub fn drop_fiber(&mut self, fiber: Gc<Thread>) {
         let th = fiber.ptr();
         let state: *mut FiberState = self.fiber_state_mut(fiber);

@@ -6,7 +6,8 @@ use crate::object::Thread;
 use crate::value::{Gc, Value};
 
 impl Vm {
-    /// An error was raised that nothing on this coroutine's stack catches: if it is a fiber's root, this is the time for a traceback.
+    /// An error was raised that nothing on this coroutine's stack catches: if it is a fiber's root, this is
+    /// the time for a traceback.
     pub(crate) unsafe fn note_fiber_error(&mut self) {
         // SAFETY: the running coroutine.
         unsafe {

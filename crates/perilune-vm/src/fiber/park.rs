@@ -1,7 +1,7 @@
 //! Parking: how a wait leaves the running code, and how it comes back. The essay is in `fiber.rs`.
 //!
-//! [`Vm::park`] only says that the native waits. What happens next depends on who called it: the interpreter ([`Vm::park_here`], from where errors are
-//! handled), or another native ([`Vm::park_nested`]).
+//! [`Vm::park`] only says that the native waits. What happens next depends on who called it: the interpreter
+//! ([`Vm::park_here`], from where errors are handled), or another native ([`Vm::park_nested`]).
 
 use super::{Cancel, Phase};
 use crate::Vm;
@@ -14,12 +14,13 @@ use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
 
 impl Vm {
-    /// For a native that has to wait and has told somebody to wake the running fiber: return `Err(vm.park())`, with nothing pushed. The native is called again,
-    /// with the same arguments, when the fiber is run again; or never, if the wait ends by a cancellation or an interrupt: then the host's
+    /// For a native that has to wait and has told somebody to wake the running fiber: return
+    /// `Err(vm.park())`, with nothing pushed. The native is called again, with the same arguments, when the
+    /// fiber is run again; or never, if the wait ends by a cancellation or an interrupt: then the host's
     /// [`crate::Host::withdraw`] is called.
     ///
-    /// Where nothing can wait (a finaliser, a hook, a message handler) the result is an ordinary error: then the native must take its waiter back. Better ask
-    /// [`Vm::may_wait`] first.
+    /// Where nothing can wait (a finaliser, a hook, a message handler) the result is an ordinary error: then
+    /// the native must take its waiter back. Better ask [`Vm::may_wait`] first.
     pub fn park(&mut self) -> Thrown {
         if self.lua.errors.signal != Signal::None {
             return self.lua.errors.signal.thrown();
@@ -101,8 +102,9 @@ impl Vm {
         }
     }
 
-    /// A native that the interpreter called has parked; its frame is the running one. Comes back when it has been called again, with what became of that; or
-    /// with [`Step::Park`] if this native stack is the pump's.
+    /// A native that the interpreter called has parked; its frame is the running one. Comes back when it has
+    /// been called again, with what became of that; or with [`Step::Park`] if this native stack is the
+    /// pump's.
     #[cold]
     #[inline(never)]
     pub(crate) unsafe fn park_here(&mut self) -> Flow {
@@ -123,7 +125,8 @@ impl Vm {
         }
     }
 
-    /// A native that another native called has parked; its frame is the running one. Comes back when it is to be called again.
+    /// A native that another native called has parked; its frame is the running one. Comes back when it is to
+    /// be called again.
     #[cold]
     #[inline(never)]
     pub(crate) unsafe fn park_nested(&mut self) -> LuaResult<()> {
@@ -161,7 +164,8 @@ impl Vm {
         Ok(())
     }
 
-    /// The running fiber or root chain is to be cancelled or interrupted in its wait: whether that ends it. If not, what has come is the native's, or will be soon.
+    /// The running fiber or root chain is to be cancelled or interrupted in its wait: whether that ends it.
+    /// If not, what has come is the native's, or will be soon.
     fn gives_up(&mut self) -> bool {
         let Some(host) = self.lua.hosting.host.clone() else { return true };
         let tag = self.current_fiber().map(|f| self.fiber_tag(f));
@@ -221,8 +225,8 @@ impl Vm {
         }
     }
 
-    /// The `execute` at hand has got [`Step::Park`] from a native stack that it resumed: suspends its own native stack, and resumes that one when the fiber goes on.
-    /// `None`: this is the pump's native stack.
+    /// The `execute` at hand has got [`Step::Park`] from a native stack that it resumed: suspends its own
+    /// native stack, and resumes that one when the fiber goes on. `None`: this is the pump's native stack.
     #[cold]
     #[inline(never)]
     pub(crate) unsafe fn pass_park(&mut self) -> Option<Flow> {

@@ -1,4 +1,5 @@
-//! The heap's [`Client`]: what is marked of the object graph (`graph.rs`), weak tables, what the end of a cycle frees.
+//! The heap's [`Client`]: what is marked of the object graph (`graph.rs`), weak tables, what the end of a
+//! cycle frees.
 
 use super::{Old, Weak};
 use crate::State;
@@ -38,23 +39,25 @@ struct Marking<'a, 'm> {
 impl EdgeVisitor for Marking<'_, '_> {
     #[inline(always)]
     fn edge(&mut self, edge: Edge, to: Obj) {
-        // The variable of an open upvalue is a register of a coroutine, which accounts for it whoever stores there: by being
-        // traced in each collection while it runs, by the log of `switch_to` when it stops, by that of `barrier_upvalue` while
-        // it is suspended. Its function's own stores pass the upvalue by, so the verifier, which asks of each object that
-        // it was told of its newborns, must ask the coroutine and not the upvalue. That is no gap: the upvalue
-        // keeps the coroutine alive, and became old no earlier than it, since tracing the one marks the other.
+        // The variable of an open upvalue is a register of a coroutine, which accounts for it whoever stores
+        // there: by being traced in each collection while it runs, by the log of `switch_to` when it stops,
+        // by that of `barrier_upvalue` while it is suspended. Its function's own stores pass the upvalue by,
+        // so the verifier, which asks of each object that it was told of its newborns, must ask the coroutine
+        // and not the upvalue. That is no gap: the upvalue keeps the coroutine alive, and became old no
+        // earlier than it, since tracing the one marks the other.
         if matches!(edge, Edge::OpenVariable) && self.m.is_verifying() {
             return;
         }
-        // SAFETY: what an object that can be reached refers to is alive, in this heap or in an island that it holds.
+        // SAFETY: what an object that can be reached refers to is alive, in this heap or in an island that it
+        // holds.
         unsafe { self.m.mark(to) };
     }
 
     fn words(&mut self, lo: usize, hi: usize) {
-        // The words of a suspended native stack do not change until its coroutine is resumed, which
-        // logs it: whatever they referred to when it stopped was marked then and is old. But a word that was no reference
-        // may since have become the address of a newborn, for which the coroutine need not be logged, since it
-        // will never use it. The verifier would take that for a store nobody was told of.
+        // The words of a suspended native stack do not change until its coroutine is resumed, which logs it:
+        // whatever they referred to when it stopped was marked then and is old. But a word that was no
+        // reference may since have become the address of a newborn, for which the coroutine need not be
+        // logged, since it will never use it. The verifier would take that for a store nobody was told of.
         if !self.m.is_verifying() {
             RootVisitor::words(self.m, lo, hi);
         }
@@ -174,7 +177,8 @@ impl Client for LuaClient<'_> {
 
     fn converge(&mut self, m: &mut Marker<'_>, cycle: Cycle) -> bool {
         let mut any = false;
-        // SAFETY: as `roots`; the list is not changed by marking keys and values of its tables, which stay as they are while the program is stopped.
+        // SAFETY: as `roots`; the list is not changed by marking keys and values of its tables, which stay as
+        // they are while the program is stopped.
         unsafe {
             if cycle == Cycle::Major {
                 graph::visit_dependent_roots(self.lua, |holder, own| {
@@ -212,7 +216,8 @@ impl Client for LuaClient<'_> {
         // SAFETY: as `roots`.
         unsafe {
             if cycle == Cycle::Major {
-                // Ranges that are stored into again and again are traced each time. A minor collection meets each once.
+                // Ranges that are stored into again and again are traced each time. A minor collection meets
+                // each once.
                 (&mut self.lua.gc.weak)[cycle as usize].sort_by_key(|w| (w.table, w.range));
                 (&mut self.lua.gc.weak)[cycle as usize].dedup_by_key(|w| (w.table, w.range));
             }
@@ -235,7 +240,8 @@ impl Client for LuaClient<'_> {
             };
             let mut dead = Vec::new();
             if cycle == Cycle::Minor && self.mode == Mode::Incremental {
-                // Finalisers run at the end of a cycle: programs wait for one to know that everything dead is gone.
+                // Finalisers run at the end of a cycle: programs wait for one to know that everything dead is
+                // gone.
                 let registered: &[Value] = &self.lua.gc.finalizable;
                 for &v in registered.iter().skip(from.finalizable) {
                     m.root_value(Root::Pending, v);

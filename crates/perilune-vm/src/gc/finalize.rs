@@ -22,7 +22,8 @@ impl Vm {
         }
     }
 
-    /// Calls the finalisers of the objects found dead. An error in one is a warning. Before that the stacks shrink, whose moving is like a call.
+    /// Calls the finalisers of the objects found dead. An error in one is a warning. Before that the stacks
+    /// shrink, whose moving is like a call.
     pub(crate) fn run_finalizers(&mut self) {
         if self.lua.gc.finalizing || self.lua.errors.is_discarding() {
             return;
@@ -80,13 +81,15 @@ impl Vm {
     fn protected_call_flagged(&mut self, f: Value, v: Value) -> Result<(), Value> {
         // SAFETY: offsets into the running stack.
         let top = unsafe { self.lua.top.offset_from((*self.lua.thread).stack) };
-        // SAFETY: base is the running frame before and after, wherever the stack has moved. No hook sees a finaliser.
+        // SAFETY: base is the running frame before and after, wherever the stack has moved. No hook sees a
+        // finaliser.
         unsafe {
             let in_hook = std::mem::replace(&mut (*self.lua.thread).in_hook, true);
             (*frame(self.lua.base)).flags |= F_FIN;
             let result = match self.protected_call(f, &[v]) {
                 Ok(outcome) => outcome.map(|_| ()),
-                // Nothing else reaches a finaliser: the state begins with nothing on its way, waits and cancellations wait until it is over.
+                // Nothing else reaches a finaliser: the state begins with nothing on its way, waits and
+                // cancellations wait until it is over.
                 Err(thrown) => Err(self.host_error(thrown)),
             };
             (*frame(self.lua.base)).flags &= !F_FIN;

@@ -1,18 +1,22 @@
 //! Which value stacks give back what they do not use, and when.
 //!
-//! A stack moves when its size changes (`call/stack.rs`), so it may be shrunk only while nobody holds an address of it. That is so of
+//! A stack moves when its size changes (`call/stack.rs`), so it may be shrunk only while nobody holds an
+//! address of it. That is so of
 //!
-//! - *coroutines that are suspended or dead* and have no native stack: the interpreter has gone on with another stack, and reads everything anew from the thread when it
-//!   comes back;
+//! - *coroutines that are suspended or dead* and have no native stack: the interpreter has gone on with
+//!   another stack, and reads everything anew from the thread when it comes back;
 //! - *those of a parked fiber*, likewise;
-//! - *the running thread* where finalisers may run. A finaliser is called on its stack, which moves if it has no room for that; so whoever comes
-//!   to such a place expects it. Its old stack is left to the collector all the same.
+//! - *the running thread* where finalisers may run. A finaliser is called on its stack, which moves if it has
+//!   no room for that; so whoever comes to such a place expects it. Its old stack is left to the collector
+//!   all the same.
 //!
-//! [`Unheld`] is made for these three alone. A coroutine with a native stack has natives on it, which may have asked for more than they use by now; one that waits
-//! for another that it has resumed has machine code, which may wait for that on the native stack. These keep what they have.
+//! [`Unheld`] is made for these three alone. A coroutine with a native stack has natives on it, which may
+//! have asked for more than they use by now; one that waits for another that it has resumed has machine code,
+//! which may wait for that on the native stack. These keep what they have.
 //!
-//! The moment is behind a major collection, which has set the slots above the top to nil. The threads are in a list ([`GcState::deep`](super::GcState)) from when their
-//! stack grows beyond [`DEEP`]: others are not worth a look.
+//! The moment is behind a major collection, which has set the slots above the top to nil. The threads are in
+//! a list ([`GcState::deep`](super::GcState)) from when their stack grows beyond [`DEEP`]: others are not
+//! worth a look.
 //!
 //! Under `PERILUNE_GC_STRESS` small stacks move at these moments, and what was theirs is overwritten.
 
@@ -48,7 +52,8 @@ impl Unheld {
 }
 
 impl Vm {
-    /// After a collection, where finalisers may run: if a major has ended, large stacks of which little is used are shrunk.
+    /// After a collection, where finalisers may run: if a major has ended, large stacks of which little is
+    /// used are shrunk.
     #[inline]
     pub(super) fn shrink_stacks(&mut self) {
         if std::mem::take(&mut self.lua.gc.stacks_due) {
@@ -99,7 +104,8 @@ impl Vm {
         self.lua.gc.deep = deep;
     }
 
-    /// Moves what may be moved, so that who has kept an address is found: the running stack, and those of parked fibers.
+    /// Moves what may be moved, so that who has kept an address is found: the running stack, and those of
+    /// parked fibers.
     fn shift_stacks(&mut self) {
         let running = Unheld::running(self);
         let parked: HashSet<_> = fiber::parked_without_native_stacks(self).into_iter().collect();

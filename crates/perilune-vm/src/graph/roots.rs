@@ -71,7 +71,8 @@ pub(crate) unsafe fn visit_roots(lua: &State, which: Which, v: &mut impl RootVis
     lua.stacks.scan(&mut |lo, hi| v.words(lo, hi));
 }
 
-/// Tells of roots that are some as long as something else lives: what this domain has made of a function in an island, with that function.
+/// Tells of roots that are some as long as something else lives: what this domain has made of a function in
+/// an island, with that function.
 pub(crate) fn visit_dependent_roots(lua: &State, mut root: impl FnMut(Value, Obj)) {
     for (function, own) in lua.islands.functions.entries() {
         if let Some(own) = own.obj() {

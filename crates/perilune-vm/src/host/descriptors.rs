@@ -1,8 +1,11 @@
-//! Waiting for descriptors without a thread: what a host offers to natives of rooms below it, such as the standard library's.
+//! Waiting for descriptors without a thread: what a host offers to natives of rooms below it, such as the
+//! standard library's.
 //!
-//! A native that reads from a pipe asks the system first. If there is nothing, and others could use the domain meanwhile ([`Vm::can_park`]), it undoes what it has done, begins a wait
-//! ([`Watch::wait`]) and returns the park, with nothing pushed; when the descriptor may be ready it is called again, from its beginning, and finds out by [`Vm::wait_over`] that it has
-//! waited. Where nothing can wait (a finaliser, a hook) it blocks its thread, as it does without a host.
+//! A native that reads from a pipe asks the system first. If there is nothing, and others could use the
+//! domain meanwhile ([`Vm::can_park`]), it undoes what it has done, begins a wait ([`Watch::wait`]) and
+//! returns the park, with nothing pushed; when the descriptor may be ready it is called again, from its
+//! beginning, and finds out by [`Vm::wait_over`] that it has waited. Where nothing can wait (a finaliser, a
+//! hook) it blocks its thread, as it does without a host.
 
 use crate::Vm;
 use crate::native::LuaResult;
@@ -55,7 +58,8 @@ pub enum Subject {
 
 /// What of a host knows descriptors.
 pub trait Descriptors: Send + Sync + std::fmt::Debug {
-    /// Begins to watch a descriptor, until this is dropped or ended ([`Watch::end`]): before the descriptor is closed.
+    /// Begins to watch a descriptor, until this is dropped or ended ([`Watch::end`]): before the descriptor
+    /// is closed.
     ///
     /// # Errors
     /// It cannot be watched: it is a plain file, or there is too much to watch.
@@ -72,7 +76,8 @@ pub trait Descriptors: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// The park.
     fn pause(&self, vm: &mut Vm, span: Duration, what: String, aside: Aside) -> LuaResult<Option<Aside>>;
-    /// What is waited for as a descriptor is, and belongs to none: who has done what is waited for calls [`Watch::give_up`].
+    /// What is waited for as a descriptor is, and belongs to none: who has done what is waited for calls
+    /// [`Watch::give_up`].
     fn bell(&self, what: Doing) -> Arc<dyn Watch>;
     /// Has `work` done by a thread that may block, also if nobody waits for it.
     ///
@@ -85,16 +90,16 @@ pub trait Descriptors: Send + Sync + std::fmt::Debug {
 pub trait Watch: Send + Sync {
     /// To be called before each attempt.
     fn clear(&self, direction: Direction);
-    /// Waits after an attempt that failed, under the lock under which it was made. `Ok`: something has happened since; try again at once, with what
-    /// was to be put aside.
+    /// Waits after an attempt that failed, under the lock under which it was made. `Ok`: something has
+    /// happened since; try again at once, with what was to be put aside.
     ///
     /// # Errors
     /// The park; or nothing can wait here.
     fn wait(self: Arc<Self>, vm: &mut Vm, direction: Direction, aside: Aside) -> LuaResult<Option<Aside>>;
     /// Something was taken: whoever else waits looks again.
     fn pass_on(&self, direction: Direction);
-    /// Somebody who had waited does not use the descriptor after all, and nobody knows what it has been told: whoever
-    /// else waits, or has looked and is about to wait, looks again.
+    /// Somebody who had waited does not use the descriptor after all, and nobody knows what it has been told:
+    /// whoever else waits, or has looked and is about to wait, looks again.
     fn give_up(&self, direction: Direction);
     /// The descriptor is about to be closed: nothing is told of it any more, and nobody keeps it open.
     fn end(&self);
@@ -111,7 +116,8 @@ impl Vm {
         self.host()?.descriptors()
     }
 
-    /// The beginning of each turn of a native that may wait for a descriptor: what it has put aside, if it has waited.
+    /// The beginning of each turn of a native that may wait for a descriptor: what it has put aside, if it
+    /// has waited.
     ///
     /// # Errors
     /// The park, or what ended the wait.

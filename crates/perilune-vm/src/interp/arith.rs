@@ -1,7 +1,7 @@
 //! Arithmetic, bitwise operators, length and concatenation.
 //!
-//! The fast paths are int-int and float-float; `slow_arith` does mixed numbers, strings and metamethods for all of them, decoding the
-//! operator from the instruction.
+//! The fast paths are int-int and float-float; `slow_arith` does mixed numbers, strings and metamethods for
+//! all of them, decoding the operator from the instruction.
 
 use super::{Flow, Step, copy, flow, frame_ceiling, next, op, save, set_float, set_int, tail};
 use crate::Vm;
@@ -98,8 +98,8 @@ macro_rules! float_body {
 float_op!(op_div, op_divk, |a, b| a / b);
 float_op!(op_pow, op_powk, num::pow);
 
-/// Int-int only if the divisor is not zero. Floats have handlers of their own: they call functions (`fmod`, `floor`), for which the integers' handlers
-/// would have to save registers.
+/// Int-int only if the divisor is not zero. Floats have handlers of their own: they call functions (`fmod`,
+/// `floor`), for which the integers' handlers would have to save registers.
 macro_rules! division_op {
     ($name:ident, $namek:ident, $int:expr, $float:path) => {
         op!($name(vm, base, pc, k, i, tab) {
@@ -147,7 +147,8 @@ macro_rules! float_division {
 float_division!(float_idiv, Op::IDivK, |a, b| (a / b).floor());
 float_division!(float_mod, Op::ModK, num::float_mod);
 
-/// Powers of two, the usual divisors, need no division; without a sign among the operands the quotient needs no correction.
+/// Powers of two, the usual divisors, need no division; without a sign among the operands the quotient needs
+/// no correction.
 #[inline(always)]
 fn floor_div(a: i64, b: i64) -> i64 {
     if b > 0 && b & (b - 1) == 0 {
@@ -246,7 +247,8 @@ op!(op_bnot(vm, base, pc, k, i, tab) {
     tail!(slow_arith, vm, base, pc, k, i, tab)
 });
 
-/// The operands and operator of an arithmetic instruction; the register or constant of each operand, for messages.
+/// The operands and operator of an arithmetic instruction; the register or constant of each operand, for
+/// messages.
 pub(crate) struct ArithOperands {
     pub op: BinOp,
     pub event: Event,
@@ -409,8 +411,8 @@ op!(#[inline(never)] slow_concat(vm, base, pc, k, i, tab) {
     flow!(vm, concat_flow(&mut *vm, base, i, i.b() as usize))
 });
 
-/// Concatenates the `n` values from `R[a]` on, from the right, as far as no metamethod is needed; then calls that, to be continued by
-/// `finish_cont` with what is left.
+/// Concatenates the `n` values from `R[a]` on, from the right, as far as no metamethod is needed; then calls
+/// that, to be continued by `finish_cont` with what is left.
 #[inline(never)]
 pub(crate) unsafe fn concat_flow(vm: &mut Vm, base: *mut Value, i: Instr, mut n: usize) -> Flow {
     // SAFETY: as `arith_flow`; n <= b.

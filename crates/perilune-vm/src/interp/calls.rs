@@ -1,4 +1,5 @@
-//! Calls, returns, varargs, closures, to-be-closed variables. What is less plain but has to be quick is in `quick.rs`.
+//! Calls, returns, varargs, closures, to-be-closed variables. What is less plain but has to be quick is in
+//! `quick.rs`.
 
 use super::elements::call_element;
 use super::quick::{
@@ -32,7 +33,8 @@ op!(op_call(vm, base, pc, k, i, tab) {
         }
         tail!(slow_call, vm, base, pc, k, i, tab)
     }
-    // Stored at once: from here on the registers of `pc` and `k` are free for other things, and nothing is spilled.
+    // Stored at once: from here on the registers of `pc` and `k` are free for other things, and nothing is
+    // spilled.
     (*frame(base)).pc = pc;
     let p = (*((*func).payload() as *mut LuaClosure)).proto;
     let new_base = func.add(CALL_GAP);
@@ -109,7 +111,8 @@ op!(
             match (*native).run(&mut *vm) {
                 Ok(n) => {
                     if (*vm).lua.base != new_base || (*vm).lua.dispatch != tab {
-                        // It needed more room, and the stack moved; or it set a hook, to which its return is an event.
+                        // It needed more room, and the stack moved; or it set a hook, to which its return is
+                        // an event.
                         flow!(vm, (*vm).finish_native(n as usize))
                     }
                     let wanted = i.c() as usize;
@@ -302,7 +305,8 @@ unsafe fn close_flow(vm: &mut Vm, a: usize) -> Flow {
     unsafe { vm.closing_on_native_stack(|vm| vm.close_level(a).map(|()| Step::Continue)) }
 }
 
-/// Moves the frame at `base`, of a vararg function with so many fixed parameters, above its arguments, which end at the top. Its base then; null: there is no room, and nothing has been done.
+/// Moves the frame at `base`, of a vararg function with so many fixed parameters, above its arguments, which
+/// end at the top. Its base then; null: there is no room, and nothing has been done.
 ///
 /// # Safety
 /// The frame has just been made, with its arguments from `base` on; `k` are the constants of its function.
@@ -317,7 +321,8 @@ pub(crate) unsafe fn move_above(vm: *mut Vm, base: *mut Value, k: *const Value, 
         let (old, f) = (frame(base), frame(new_base));
         let shift = slots(base, new_base);
         copy(new_base.sub(CALL_GAP), base.sub(CALL_GAP));
-        // Field by field: the record has just been written that way, and wider loads would wait for the stores.
+        // Field by field: the record has just been written that way, and wider loads would wait for the
+        // stores.
         (*f).tag0 = Tag::FRAME;
         (*f).flags = (*old).flags | F_VARARG;
         (*f).nresults = (*old).nresults;
@@ -349,7 +354,8 @@ op!(#[inline(never)] slow_varargprep(vm, base, pc, k, i, tab) {
     flow!(vm, varargprep_flow(&mut *vm, base, i.a() as usize))
 });
 
-/// Moves function, frame record and fixed parameters above the arguments, so that the extra ones lie below the frame.
+/// Moves function, frame record and fixed parameters above the arguments, so that the extra ones lie below
+/// the frame.
 #[inline(never)]
 unsafe fn varargprep_flow(vm: &mut Vm, base: *mut Value, params: usize) -> Flow {
     // SAFETY: the arguments lie between base and vm.top; `enter_lua` filled up the fixed ones.

@@ -1,11 +1,14 @@
-//! Whether instructions do what their operands declare (`perilune_syntax::operands`): a dispatch table that watches every one.
+//! Whether instructions do what their operands declare (`perilune_syntax::operands`): a dispatch table that
+//! watches every one.
 //!
-//! Before each instruction, what the one before it has done is compared with its declaration: registers that it does not write or clobber are
-//! as they were; the stack has moved or a collection happened only if its effects allow for that. Then every register that, as the verifier says,
-//! holds nothing here gets a value that nobody expects: a handler that reads one, or a declaration that forgets a read, shows in what
-//! the program prints.
+//! Before each instruction, what the one before it has done is compared with its declaration: registers that
+//! it does not write or clobber are as they were; the stack has moved or a collection happened only if its
+//! effects allow for that. Then every register that, as the verifier says, holds nothing here gets a value
+//! that nobody expects: a handler that reads one, or a declaration that forgets a read, shows in what the
+//! program prints.
 //!
-//! Only looked at are instructions that end in the frame in which they began: what a call does is the sum of what others do.
+//! Only looked at are instructions that end in the frame in which they began: what a call does is the sum of
+//! what others do.
 
 use super::{HANDLERS, Handlers, op, save};
 use crate::Vm;
@@ -73,7 +76,8 @@ op!(
 });
 
 impl Vm {
-    /// From now on every instruction is compared with what its operands declare; a difference is a panic. Hooks and samplers put this off.
+    /// From now on every instruction is compared with what its operands declare; a difference is a panic.
+    /// Hooks and samplers put this off.
     pub fn check_operands(&mut self) {
         self.lua.seen.checker = Some(Box::default());
         self.update_dispatch();
@@ -118,7 +122,8 @@ impl Vm {
         self.lua.seen.checker = Some(checker);
     }
 
-    /// Compares what instruction `checker.instr`, which led to instruction `to` of the same frame, has done with what it declares.
+    /// Compares what instruction `checker.instr`, which led to instruction `to` of the same frame, has done
+    /// with what it declares.
     unsafe fn compare(&self, checker: &Checker, to: usize) {
         let i = checker.instr;
         let Some(op) = i.op() else { return };

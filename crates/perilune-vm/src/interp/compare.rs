@@ -1,8 +1,9 @@
 //! Comparisons, each fused with its jump.
 //!
-//! A conditional jump has to be a branch of the machine, too. Left alone, the compiler computes the next `pc` with a conditional move, and then
-//! the fetch of every further instruction waits for the compared values (in a numeric loop: for a chain of multiplications) where
-//! a predicted branch would have run ahead. Hence [`super::branch`] on the taken side.
+//! A conditional jump has to be a branch of the machine, too. Left alone, the compiler computes the next `pc`
+//! with a conditional move, and then the fetch of every further instruction waits for the compared values (in
+//! a numeric loop: for a chain of multiplications) where a predicted branch would have run ahead. Hence
+//! [`super::branch`] on the taken side.
 
 use super::{Flow, Step, flow, frame_ceiling, next, op, save, tail};
 use crate::Vm;
@@ -91,7 +92,8 @@ pub(crate) fn compare_strings(x: Gc<LuaString>, y: Gc<LuaString>) -> isize {
     x.cmp(y) as isize
 }
 
-/// Whether the comparison of a jump instruction is negated, and what it compares: `(negated, x, y, or_equal)` for `x < y` or `x <= y`.
+/// Whether the comparison of a jump instruction is negated, and what it compares: `(negated, x, y, or_equal)`
+/// for `x < y` or `x <= y`.
 unsafe fn order_operands(base: *mut Value, k: *const Value, i: Instr) -> (bool, Value, Value, bool) {
     // SAFETY: verified code.
     unsafe {
@@ -151,7 +153,8 @@ macro_rules! eq_op {
                     jump_if!(vm, base, pc, k, i, tab, ((*x).tag() != Tag::INT) != $negate)
                 }
                 if (*x).tag() == Tag::STRING {
-                    // Of two different strings that are interned or that differ in length, nothing needs to be read.
+                    // Of two different strings that are interned or that differ in length, nothing needs to
+                    // be read.
                     let (s, t) = ((*x).gc::<LuaString>(), (*y).gc::<LuaString>());
                     if s.len != t.len || s.header.flags & t.header.flags & STRING_INTERNED != 0 {
                         jump_if!(vm, base, pc, k, i, tab, $negate)

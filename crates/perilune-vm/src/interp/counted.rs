@@ -1,24 +1,27 @@
 //! How often instructions of files have run: a dispatch table whose every entry counts.
 //!
-//! It is for the coverage of tests: which lines has nothing executed? Once [`count_instructions`] has been called, each domain that
-//! is made has [`COUNTED`] for its dispatch table. An entry finds the counters of the running function, adds one to
-//! that of the instruction, and jumps to the plain handler. Code that is not counted pays nothing.
+//! It is for the coverage of tests: which lines has nothing executed? Once [`count_instructions`] has been
+//! called, each domain that is made has [`COUNTED`] for its dispatch table. An entry finds the counters of
+//! the running function, adds one to that of the instruction, and jumps to the plain handler. Code that is
+//! not counted pays nothing.
 //!
-//! **Counters** belong to a domain and a prototype, one for each instruction; a domain gets them when it first runs the
-//! function. Only the domain writes them, with plain loads and stores; they are atomic so that [`lines_executed`] may read
-//! them from outside. So counts are exact on any number of domains, without an instruction that locks. What a domain has counted
-//! outlives it: at its end the counts are added to those of the domains before it.
+//! **Counters** belong to a domain and a prototype, one for each instruction; a domain gets them when it
+//! first runs the function. Only the domain writes them, with plain loads and stores; they are atomic so that
+//! [`lines_executed`] may read them from outside. So counts are exact on any number of domains, without an
+//! instruction that locks. What a domain has counted outlives it: at its end the counts are added to those of
+//! the domains before it.
 //!
-//! **From instructions to lines.** A line has been executed as often as the one of its instructions that has run most often:
-//! the head of a loop as often as it was tested, a call as often as it was made. All functions within those that have run
-//! are known too, so a line of a function that nothing has called has the count 0. The `return` that the compiler puts at the
-//! end of a function is no line: a function that always returns before would have an `end` that looks forgotten.
+//! **From instructions to lines.** A line has been executed as often as the one of its instructions that has
+//! run most often: the head of a loop as often as it was tested, a call as often as it was made. All
+//! functions within those that have run are known too, so a line of a function that nothing has called has
+//! the count 0. The `return` that the compiler puts at the end of a function is no line: a function that
+//! always returns before would have an `end` that looks forgotten.
 //!
 //! Only code of files is counted (chunk names with `@`). While a hook is set in a coroutine, its code is not.
 //!
-//! Rejected: line hooks (a call for each line, and other lines than those compiled), counting opcodes in the bytecode (names in
-//! messages, listings and the verifier would see other code than without them), one shared counter for all domains (a locked
-//! instruction for each instruction).
+//! Rejected: line hooks (a call for each line, and other lines than those compiled), counting opcodes in the
+//! bytecode (names in messages, listings and the verifier would see other code than without them), one shared
+//! counter for all domains (a locked instruction for each instruction).
 
 use super::{HANDLERS, Handlers, frame_closure, op};
 use crate::Vm;
@@ -192,8 +195,8 @@ impl Vm {
     #[inline(always)]
     unsafe fn count_instruction(&mut self, base: *mut Value, pc: *const Instr) {
         let Some(counter) = self.lua.seen.counter.as_mut() else { return };
-        // SAFETY: handlers run on a Lua frame, whose closure has an instance with its prototype; `pc` is behind an instruction of
-        // it, and there is a counter for each.
+        // SAFETY: handlers run on a Lua frame, whose closure has an instance with its prototype; `pc` is
+        // behind an instruction of it, and there is a counter for each.
         unsafe {
             let proto = (*(*frame_closure(base)).proto).proto;
             if counter.proto != proto {

@@ -1,11 +1,15 @@
-//! Elements of shared arrays (`shared.rs`): `a[i]`, `a[i] = x`, `a:at(i, j)`, `a:put(i, j, x)`, steps of `ipairs`.
+//! Elements of shared arrays (`shared.rs`): `a[i]`, `a[i] = x`, `a:at(i, j)`, `a:put(i, j, x)`, steps of
+//! `ipairs`.
 //!
-//! The handlers of tables come here by one jump when the object is a shared one. Everything that the quick way needs is in the `SharedRef`: the address, the
-//! length (0 for what is no array, and for arrays that are watched), the kind of the elements, rows and columns. So an access is three comparisons and a load or
-//! store, as for an element of a table; what is out of range, of the wrong kind or no array goes on to the general way, which starts over.
+//! The handlers of tables come here by one jump when the object is a shared one. Everything that the quick
+//! way needs is in the `SharedRef`: the address, the length (0 for what is no array, and for arrays that are
+//! watched), the kind of the elements, rows and columns. So an access is three comparisons and a load or
+//! store, as for an element of a table; what is out of range, of the wrong kind or no array goes on to the
+//! general way, which starts over.
 //!
-//! `at` and `put` are natives of a kind of their own: where nobody watches calls, CALL does their work without a frame. The method itself is found by the cache
-//! that all sites share ([`object_getfield`]), whose entries for methods of shared objects have the shape [`METHODS`].
+//! `at` and `put` are natives of a kind of their own: where nobody watches calls, CALL does their work
+//! without a frame. The method itself is found by the cache that all sites share ([`object_getfield`]), whose
+//! entries for methods of shared objects have the shape [`METHODS`].
 
 use super::ic::{Ic, METHODS, PROTO_NODE, PROTO_SLOT};
 use super::{copy, flow, next, op, rk, tail};
@@ -22,7 +26,8 @@ const I64: u8 = Element::I64 as u8;
 const I32: u8 = Element::I32 as u8;
 const U8: u8 = Element::U8 as u8;
 
-/// Reads element `$at`, which is below the length, into `$dest` and goes on with the next instruction at `$pc`.
+/// Reads element `$at`, which is below the length, into `$dest` and goes on with the next instruction at
+/// `$pc`.
 macro_rules! load_element {
     ($vm:ident, $base:ident, $pc:expr, $k:ident, $tab:ident, $r:expr, $at:expr, $dest:expr) => {{
         let (r, at): (*const SharedRef, usize) = ($r, $at);
@@ -49,7 +54,8 @@ macro_rules! load_element {
     }};
 }
 
-/// Stores `$val` as element `$at`, which is below the length, and goes on; or falls through: the value needs a conversion, or is none for the element.
+/// Stores `$val` as element `$at`, which is below the length, and goes on; or falls through: the value needs
+/// a conversion, or is none for the element.
 macro_rules! store_element {
     ($vm:ident, $base:ident, $pc:expr, $k:ident, $tab:ident, $r:expr, $at:expr, $val:expr) => {{
         let (r, at): (*const SharedRef, usize) = ($r, $at);
@@ -134,7 +140,8 @@ op!(
 });
 
 op!(
-    /// CALL of `a:at(i, j)` or `a:put(i, j, x)`, whatever its arguments are. `pc` is in the frame, and the top behind the arguments.
+    /// CALL of `a:at(i, j)` or `a:put(i, j, x)`, whatever its arguments are. `pc` is in the frame, and the
+    /// top behind the arguments.
     #[inline(never)] call_element(vm, base, pc, k, i, tab) {
     let func = base.add(i.a() as usize);
     let own = func.add(CALL_GAP);
@@ -186,7 +193,8 @@ macro_rules! try_method {
 }
 
 op!(
-    /// GETFIELD and SELF of a userdata. What methods of userdata have been found is in the cache that all sites share.
+    /// GETFIELD and SELF of a userdata. What methods of userdata have been found is in the cache that all
+    /// sites share.
     #[inline(never)] userdata_getfield(vm, base, pc, k, i, tab) {
     let u = (*base.add(i.b() as usize)).payload() as *const Userdata;
     let key = (*k.add(i.c() as usize)).payload() as *mut LuaString;
@@ -195,7 +203,8 @@ op!(
 });
 
 op!(
-    /// GETFIELD and SELF of a shared object: a method that the shared cache knows. For SELF the receiver has been copied.
+    /// GETFIELD and SELF of a shared object: a method that the shared cache knows. For SELF the receiver has
+    /// been copied.
     #[inline(never)] object_getfield(vm, base, pc, k, i, tab) {
     let r = (*base.add(i.b() as usize)).payload() as *const SharedRef;
     let key = (*k.add(i.c() as usize)).payload() as *mut LuaString;

@@ -90,8 +90,9 @@ macro_rules! try_frozen_get {
     }};
 }
 
-/// Calls the Lua function at `f`, or this domain's own for the one in an island there, as a metamethod of table `t` with these arguments, or falls through: the
-/// cache is out of date, the function is another one, there is no room.
+/// Calls the Lua function at `f`, or this domain's own for the one in an island there, as a metamethod of
+/// table `t` with these arguments, or falls through: the cache is out of date, the function is another one,
+/// there is no room.
 macro_rules! call_cached {
     ($vm:ident, $base:ident, $pc:ident, $tab:ident, $t:expr, $c:expr, $f:expr, $cont:expr, [$($arg:expr),*]) => {{
         let c: *const Ic = $c;
@@ -114,8 +115,8 @@ macro_rules! call_cached {
     }};
 }
 
-// Each of the three readers answers the kind that it usually meets and leaves the others to `other_getfield`: with
-// all kinds in one body there are not enough scratch registers, and every execution would save some.
+// Each of the three readers answers the kind that it usually meets and leaves the others to `other_getfield`:
+// with all kinds in one body there are not enough scratch registers, and every execution would save some.
 
 op!(op_gettabup(vm, base, pc, k, i, tab) {
     let env = (*super::moves::upvalue(base, i.b() as usize)).v;
@@ -272,8 +273,8 @@ op!(#[inline(never)] other_self(vm, base, pc, k, i, tab) {
 });
 
 op!(
-    /// GETTABUP, GETFIELD and SELF past their own caches: asks the shared one. Every 32nd hit, and what is rarer than fields of objects and their
-    /// classes, is left to `found_getfield`.
+    /// GETTABUP, GETFIELD and SELF past their own caches: asks the shared one. Every 32nd hit, and what is
+    /// rarer than fields of objects and their classes, is left to `found_getfield`.
     #[inline(never)] slow_getfield(vm, base, pc, k, i, tab) {
     let obj = base.add(i.b() as usize);
     if i.op_byte() != Op::GetTabUp as u8 && (*obj).tag() == Tag::TABLE {
@@ -303,7 +304,8 @@ op!(
 });
 
 op!(
-    /// As [`slow_getfield`], of a dictionary: a field is in another node of each, so what it has is found as it would be without caches.
+    /// As [`slow_getfield`], of a dictionary: a field is in another node of each, so what it has is found as
+    /// it would be without caches.
     #[inline(never)] dict_getfield(vm, base, pc, k, i, tab) {
     let t = (*base.add(i.b() as usize)).payload() as *mut Table;
     let key = (*k.add(i.c() as usize)).payload() as *mut LuaString;
@@ -362,8 +364,9 @@ op!(
     tail!(uncached_getfield, vm, base, pc, k, i, tab)
 });
 
-/// Whether cache `d` is for tables like this one, and only the version of what classes have is another now. It would be so for good where the shared cache
-/// answers, and machine code that relies on the site's own would be left each time.
+/// Whether cache `d` is for tables like this one, and only the version of what classes have is another now.
+/// It would be so for good where the shared cache answers, and machine code that relies on the site's own
+/// would be left each time.
 #[inline(always)]
 unsafe fn is_out_of_date(vm: *mut Vm, t: *mut Table, k: *const Value, d: u16) -> bool {
     // SAFETY: called with a live table and a cache of the running prototype.
@@ -472,8 +475,9 @@ pub(super) unsafe fn deliver(vm: &mut Vm, found: Found, key: Value, dest: *mut V
     }
 }
 
-/// Whether storing `v` into `t` has something to tell the collector, or is to be refused. The quick handlers leave such stores to the full ones: a call in their
-/// bodies, even one that is hardly ever made, would have every execution save registers.
+/// Whether storing `v` into `t` has something to tell the collector, or is to be refused. The quick handlers
+/// leave such stores to the full ones: a call in their bodies, even one that is hardly ever made, would have
+/// every execution save registers.
 #[inline(always)]
 pub(super) unsafe fn needs_barrier(vm: *mut Vm, t: *mut Table, v: *const Value) -> bool {
     // SAFETY: called with live objects.
@@ -611,7 +615,8 @@ op!(#[inline(never)] full_setfield(vm, base, pc, k, i, tab) {
 });
 
 op!(
-    /// SETFIELD past its own cache: asks the shared one for a field that exists. Every 32nd such store, and what is rarer, is left to `kept_setfield`.
+    /// SETFIELD past its own cache: asks the shared one for a field that exists. Every 32nd such store, and
+    /// what is rarer, is left to `kept_setfield`.
     #[inline(never)] shared_setfield(vm, base, pc, k, i, tab) {
     let obj = base.add(i.a() as usize);
     if (*obj).tag() == Tag::TABLE {
@@ -636,7 +641,8 @@ op!(
 });
 
 op!(
-    /// As [`shared_setfield`], of a dictionary: a field is in another node of each, so what it has is found as it would be without caches.
+    /// As [`shared_setfield`], of a dictionary: a field is in another node of each, so what it has is found
+    /// as it would be without caches.
     #[inline(never)] dict_setfield(vm, base, pc, k, i, tab) {
     let t = (*base.add(i.a() as usize)).payload() as *mut Table;
     let key = (*k.add(i.b() as usize)).payload() as *mut LuaString;
@@ -728,7 +734,8 @@ unsafe fn setfield_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr
     }
 }
 
-/// Remembers a store that has just been done: `before` was the shape then, `exists` whether the field had a value.
+/// Remembers a store that has just been done: `before` was the shape then, `exists` whether the field had a
+/// value.
 unsafe fn fill_set(
     vm: &mut Vm,
     t: Gc<Table>,

@@ -1,19 +1,24 @@
 //! Hooks (manual 6.10, `debug.sethook`): the dispatch table that looks at them, and the events.
 //!
-//! While the running coroutine has a hook, `vm.dispatch` is the *hooked* table, whose every entry is [`op_hooked`]: it reports what is due before the
-//! instruction, then jumps to the plain handler, passing the hooked table on. So code without hooks pays nothing.
+//! While the running coroutine has a hook, `vm.dispatch` is the *hooked* table, whose every entry
+//! is [`op_hooked`]: it reports what is due before the instruction, then jumps to the plain handler, passing
+//! the hooked table on. So code without hooks pays nothing.
 //!
 //! # When events happen
-//! - *call*: at the first instruction of a Lua function; of a vararg function at the second, when `VARARGPREP` has made the frame what
-//!   the hook may look at. A loop may come back to that instruction; the backward jump says so (`hook_looped`).
-//! - *return*: before a return instruction, or after it has closed its variables. Natives: before results are delivered.
-//! - *line*: when the next instruction is on another line than the last one looked at (`hook_pc`), or not behind it.
+//! - *call*: at the first instruction of a Lua function; of a vararg function at the second, when
+//!   `VARARGPREP` has made the frame what the hook may look at. A loop may come back to that instruction; the
+//!   backward jump says so (`hook_looped`).
+//! - *return*: before a return instruction, or after it has closed its variables. Natives: before results are
+//!   delivered.
+//! - *line*: when the next instruction is on another line than the last one looked at (`hook_pc`), or not
+//!   behind it.
 //! - *count*: every so many instructions.
 //!
 //! Only frames of the program have events ([`Role`]): neither the host's nor the stubs by which natives call.
 //!
-//! A hook runs on the stack of the code it interrupts, above its registers. It cannot yield, and no hook interrupts it. `F_HOOK` marks the interrupted frame
-//! meanwhile, which is how the hook's own frame gets its name. The hook may move the stack: whoever calls one reads `vm.base` again.
+//! A hook runs on the stack of the code it interrupts, above its registers. It cannot yield, and no hook
+//! interrupts it. `F_HOOK` marks the interrupted frame meanwhile, which is how the hook's own frame gets its
+//! name. The hook may move the stack: whoever calls one reads `vm.base` again.
 
 use super::{flow, frame_ceiling, frame_closure, op, save};
 use crate::Vm;
@@ -62,7 +67,8 @@ op!(
 });
 
 impl Vm {
-    /// Picks the dispatch table: there are several reasons for another than the plain one, and they may come together.
+    /// Picks the dispatch table: there are several reasons for another than the plain one, and they may come
+    /// together.
     pub(crate) fn update_dispatch(&mut self) {
         // SAFETY: there is always a running coroutine.
         let hooked = unsafe { (*self.lua.thread).hook_mask != 0 };
@@ -99,8 +105,8 @@ impl Vm {
         unsafe { (*self.lua.thread).hook_mask != 0 }
     }
 
-    /// Sets the hook of a coroutine: a function, the events it wants (`HOOK_CALL` and so on), and for counts every how many instructions.
-    /// An empty mask removes it.
+    /// Sets the hook of a coroutine: a function, the events it wants (`HOOK_CALL` and so on), and for counts
+    /// every how many instructions. An empty mask removes it.
     pub fn set_hook(&mut self, th: Gc<Thread>, hook: Value, mask: u8, count: i32) {
         self.heap.stored_into(th);
         let th = th.ptr();
@@ -219,11 +225,13 @@ impl Vm {
         }
     }
 
-    /// Calls the hook of the running coroutine, if none is running, and leaves base and top as they were (in a stack that may have moved).
+    /// Calls the hook of the running coroutine, if none is running, and leaves base and top as they were (in
+    /// a stack that may have moved).
     #[inline(never)]
     fn run_hook(&mut self, event: &str, line: Option<u32>, transfer: (u32, u32)) -> LuaResult<()> {
         let th = self.lua.thread;
-        // SAFETY: the running coroutine stays alive and comes back to this stack; offsets survive a move of it.
+        // SAFETY: the running coroutine stays alive and comes back to this stack; offsets survive a move of
+        // it.
         unsafe {
             let hook = (*th).hook;
             if (*th).in_hook || !hook.is_function() || self.running_role() != Role::Program {

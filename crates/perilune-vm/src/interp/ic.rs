@@ -1,26 +1,32 @@
 //! Inline caches: what a field access remembers, per site and domain.
 //!
-//! A prototype's instance keeps its caches in front of its constants: cache d is the 32 bytes at `k - 2 * (d + 1)`. So the
-//! constants register reaches both, and no two domains write the same cache.
+//! A prototype's instance keeps its caches in front of its constants: cache d is the 32 bytes at
+//! `k - 2 * (d + 1)`. So the constants register reaches both, and no two domains write the same cache.
 //!
 //! # What a hit proves
 //! - `OWN`: the table's shape is `shape`, so the field is in `slot`. Shapes are immutable: valid for ever.
 //! - `NODE`: the table is a dictionary and the key sits in node `slot` (checked against the node itself).
-//! - `FROZEN_NODE`: the table is a dictionary in an island; node `slot` has the key if its key is the string at `loc`, as that
-//!   string has the constant's text. It is valid while `aux == vm.proto_version`, since its address may be used again when the island is gone.
+//! - `FROZEN_NODE`: the table is a dictionary in an island; node `slot` has the key if its key is the string
+//!   at `loc`, as that string has the constant's text. It is valid while `aux == vm.proto_version`, since its
+//!   address may be used again when the island is gone.
 //! - `ADD` (stores): shape `shape` lacks the field and goes over to `aux`, which has it in `slot`.
-//! - `PROTO_SLOT`, `PROTO_NODE`: the table's shape is `shape`, which lacks the field; its metatable is `meta`; and nothing of
-//!   the structure of the tables looked through has changed since `aux == vm.proto_version`: then the field is at `loc`. The *place* is cached, not the value, so
-//!   that assigning an existing field of a class invalidates nothing. A nil at the place means "look again".
+//! - `PROTO_SLOT`, `PROTO_NODE`: the table's shape is `shape`, which lacks the field; its metatable is
+//!   `meta`; and nothing of the structure of the tables looked through has changed since
+//!   `aux == vm.proto_version`: then the field is at `loc`. The *place* is cached, not the value, so that
+//!   assigning an existing field of a class invalidates nothing. A nil at the place means "look again".
 //! - The same with the shape [`STRINGS`] (SELF): the object is a string, and the metatable that of strings.
-//! - `INDEX_CALL`, `NEWINDEX_CALL`: as `PROTO_SLOT`, but `loc` is where the metatable has `__index` or `__newindex` itself, a function when last looked at.
+//! - `INDEX_CALL`, `NEWINDEX_CALL`: as `PROTO_SLOT`, but `loc` is where the metatable has `__index` or
+//!   `__newindex` itself, a function when last looked at.
 //!
-//! Behind the caches of the sites stands one for the whole domain, the *shared* cache: by shape, metatable and key, in sets of two entries, it answers sites that meet many
-//! shapes or classes. A hit there now and then refreshes the site's own cache, so that a site whose habits have changed gets quick again. A part of it knows which
-//! fields are nowhere: `if self.next then` of objects of a class asks all its classes otherwise, each time.
+//! Behind the caches of the sites stands one for the whole domain, the *shared* cache: by shape, metatable
+//! and key, in sets of two entries, it answers sites that meet many shapes or classes. A hit there now and
+//! then refreshes the site's own cache, so that a site whose habits have changed gets quick again. A part of
+//! it knows which fields are nowhere: `if self.next then` of objects of a class asks all its classes
+//! otherwise, each time.
 //!
-//! Tables looked through are flagged `TABLE_IS_PROTO`; a structural change of a flagged table (new key, rehash, another metatable, a
-//! store to a key that starts with "__") bumps `proto_version`. So does a collection in which a flagged table may have died, because its address may be used again.
+//! Tables looked through are flagged `TABLE_IS_PROTO`; a structural change of a flagged table (new key,
+//! rehash, another metatable, a store to a key that starts with "__") bumps `proto_version`. So does a
+//! collection in which a flagged table may have died, because its address may be used again.
 
 use crate::Vm;
 use crate::island::SharedFunction;
@@ -109,7 +115,8 @@ struct OwnEntry {
     slot: u32,
 }
 
-/// Beside them: tables of a shape, with this metatable or none, that have nothing for a key, and none of the tables along `__index` has, as of a version.
+/// Beside them: tables of a shape, with this metatable or none, that have nothing for a key, and none of the
+/// tables along `__index` has, as of a version.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct AbsentEntry {
@@ -158,7 +165,8 @@ impl SharedEntry {
 }
 
 impl SharedCache {
-    /// Shapes are numbered one after the other, and the names of a record often lie so: pairs of them are not to meet by chance.
+    /// Shapes are numbered one after the other, and the names of a record often lie so: pairs of them are not
+    /// to meet by chance.
     #[inline(always)]
     fn mixed(shape: u32, key: *mut LuaString) -> usize {
         let both = (shape as u64) << 32 ^ key as u64 >> 4;
@@ -187,7 +195,8 @@ impl SharedCache {
         Self::mixed(shape, key) % ABSENT_ENTRIES
     }
 
-    /// Whether it is remembered, as of this version, that neither `t` nor what is along its `__index` has anything under `key`.
+    /// Whether it is remembered, as of this version, that neither `t` nor what is along its `__index` has
+    /// anything under `key`.
     ///
     /// # Safety
     /// `t` is a live table.
@@ -226,7 +235,8 @@ impl SharedCache {
         }
     }
 
-    /// Remembers `ic` for tables with its shape and `meta`, and for `key`; the older of two others makes room.
+    /// Remembers `ic` for tables with its shape and `meta`, and for `key`; the older of two others makes
+    /// room.
     pub fn put(&mut self, ic: Ic, meta: *mut Table, key: Gc<LuaString>) {
         if key.bytes().starts_with(b"__") {
             // Stores under such names must go the long way.
@@ -257,7 +267,8 @@ pub(crate) enum Found {
 }
 
 impl Vm {
-    /// Looks up constant key `key` of table `t`, through `__index` tables, and fills cache `d` with what it learned.
+    /// Looks up constant key `key` of table `t`, through `__index` tables, and fills cache `d` with what it
+    /// learned.
     pub(crate) unsafe fn get_field_filling(
         &mut self,
         t: Gc<Table>,
@@ -301,7 +312,8 @@ impl Vm {
                 }
                 return Ok(Found::Value(Value::NIL));
             }
-            // A chain of plain tables can be cached, if none of them has a place for the key. What the receiver itself has is asked first, each time.
+            // A chain of plain tables can be cached, if none of them has a place for the key. What the
+            // receiver itself has is asked first, each time.
             let dict = shape::is_dict(t.shape);
             let own_slot = if dict { None } else { shape::lookup(t.shape, key) };
             let mut lasting = true;
@@ -364,7 +376,8 @@ impl Vm {
                     }
                     return Ok(Found::Value(v));
                 }
-                // A deleted key may come back without a change of structure: then this table would answer first.
+                // A deleted key may come back without a change of structure: then this table would answer
+                // first.
                 lasting &= if !shape::is_dict(holder.shape) {
                     shape::lookup(holder.shape, key).is_none()
                 } else {
@@ -376,7 +389,8 @@ impl Vm {
         }
     }
 
-    /// Fills `c` for accesses to constant key `key` of tables like `t` that end in the metamethod for `event`, which the metatable of `t` has.
+    /// Fills `c` for accesses to constant key `key` of tables like `t` that end in the metamethod for
+    /// `event`, which the metatable of `t` has.
     ///
     /// # Safety
     /// `c` is a cache of the running prototype, `t` has a metatable.
@@ -407,8 +421,9 @@ impl Vm {
         }
     }
 
-    /// After a method call's cache `d` was filled: if the method was found in an island, where it cannot be replaced, the cache leads to what this domain calls in its
-    /// place. Only for method calls, where no program sees the function.
+    /// After a method call's cache `d` was filled: if the method was found in an island, where it cannot be
+    /// replaced, the cache leads to what this domain calls in its place. Only for method calls, where no
+    /// program sees the function.
     ///
     /// # Safety
     /// `k` and `d` name a cache of the running prototype.
@@ -435,7 +450,8 @@ impl Vm {
         }
     }
 
-    /// Nothing has been found under `key`, in `t` or along its `__index`, all of which is flagged if that is `lasting`; a table of this shape would have it in `slot`.
+    /// Nothing has been found under `key`, in `t` or along its `__index`, all of which is flagged if that is
+    /// `lasting`; a table of this shape would have it in `slot`.
     fn remember_absence(&mut self, t: Gc<Table>, key: Gc<LuaString>, slot: Option<u32>, lasting: bool) {
         if lasting && !shape::is_dict(t.shape) {
             let (key, meta, shape) = (key.ptr(), t.metatable, t.shape);
@@ -458,7 +474,8 @@ impl Vm {
 /// `Ic::shape` of entries of the shared cache for methods of shared objects and userdata: no table's shape.
 pub(super) const METHODS: u32 = u32::MAX - 1;
 
-/// `Ic::shape` of a site's cache for methods of strings: no table's shape. Its metatable is that of strings; the place is in the table that that has as `__index`.
+/// `Ic::shape` of a site's cache for methods of strings: no table's shape. Its metatable is that of strings;
+/// the place is in the table that that has as `__index`.
 pub(crate) const STRINGS: u32 = u32::MAX - 2;
 
 impl Vm {
@@ -468,7 +485,8 @@ impl Vm {
         self.lua.roots.type_metatables[crate::value::Type::String as usize]
     }
 
-    /// Looks up constant key `key` of a string, and remembers in cache `d` where it was found, if that is where methods of strings usually are.
+    /// Looks up constant key `key` of a string, and remembers in cache `d` where it was found, if that is
+    /// where methods of strings usually are.
     ///
     /// # Safety
     /// `k` and `d` name a cache of the running prototype, or `d` is none.
@@ -511,8 +529,8 @@ impl Vm {
         self.index_lookup(s, key.into())
     }
 
-    /// Looks up constant key `key` of a shared object or userdata with metatable `meta`, and remembers where it was found if it is a method: in the table that the
-    /// metatable has as `__index`.
+    /// Looks up constant key `key` of a shared object or userdata with metatable `meta`, and remembers where
+    /// it was found if it is a method: in the table that the metatable has as `__index`.
     pub(crate) fn get_method_filling(
         &mut self,
         receiver: Value,

@@ -1,10 +1,12 @@
 //! Table access by computed keys.
 //!
-//! Integers within the array part are answered by the opcodes' own handlers, strings in dictionaries by `string_getindex` and
-//! `string_setindex`; the rest goes through [`Vm::raw_get`] and [`Vm::raw_set`], and where a metatable has a say through `meta.rs`.
+//! Integers within the array part are answered by the opcodes' own handlers, strings in dictionaries by
+//! `string_getindex` and `string_setindex`; the rest goes through [`Vm::raw_get`] and [`Vm::raw_set`], and
+//! where a metatable has a say through `meta.rs`.
 //!
-//! A string made at run time is not interned (`string.rs`), so a look-up finds its interned twin first. If it has one, the register that holds the
-//! key gets the twin instead. No program can tell them apart, and what comes next with the same key, often a store, is quick.
+//! A string made at run time is not interned (`string.rs`), so a look-up finds its interned twin first. If it
+//! has one, the register that holds the key gets the twin instead. No program can tell them apart, and what
+//! comes next with the same key, often a store, is quick.
 
 use super::elements::{element_getindex, element_getint, element_setindex, element_setint};
 use super::fields::{deliver, needs_barrier, store_flow};
@@ -58,7 +60,8 @@ op!(op_getindex(vm, base, pc, k, i, tab) {
     tail!(other_getindex, vm, base, pc, k, i, tab)
 });
 
-/// The node of the string key (interned) `key`, whose hash is `hash`, in dictionary `t`, dead or not: runs `$found` with it, or falls through.
+/// The node of the string key (interned) `key`, whose hash is `hash`, in dictionary `t`, dead or not: runs
+/// `$found` with it, or falls through.
 macro_rules! with_string_node {
     ($t:ident, $key:ident, $hash:expr, $n:ident => $found:expr) => {{
         let mut $n: *mut Node = (*$t).nodes;
@@ -118,7 +121,8 @@ macro_rules! deliver_known {
 }
 
 op!(
-    /// GETINDEX by a string, of a table that is no private dictionary: perhaps one in an island, and the answer is known.
+    /// GETINDEX by a string, of a table that is no private dictionary: perhaps one in an island, and the
+    /// answer is known.
     #[inline(never)] frozen_getindex(vm, base, pc, k, i, tab) {
     let t = (*base.add(i.b() as usize)).payload() as *mut Table;
     let key = (*base.add(i.c() as usize)).payload() as *mut LuaString;
@@ -182,8 +186,8 @@ op!(
 });
 
 op!(
-    /// GETINDEX by a string that is not interned. If it has a twin, that takes its place in the register, where nobody can tell the difference: what comes
-    /// next is often a store under the same key.
+    /// GETINDEX by a string that is not interned. If it has a twin, that takes its place in the register,
+    /// where nobody can tell the difference: what comes next is often a store under the same key.
     #[inline(never)] twin_getindex(vm, base, pc, k, i, tab) {
     let key = base.add(i.c() as usize);
     if (*((*base.add(i.b() as usize)).payload() as *mut Table)).shape == shape::FROZEN_DICT {
@@ -246,7 +250,8 @@ op!(
 });
 
 op!(
-    /// GETINDEX by a key that is neither integer nor string, or of something else than a table. An index that is the result of a division is a float.
+    /// GETINDEX by a key that is neither integer nor string, or of something else than a table. An index that
+    /// is the result of a division is a float.
     #[inline(never)] other_getindex(vm, base, pc, k, i, tab) {
     let obj = base.add(i.b() as usize);
     let key = base.add(i.c() as usize);
@@ -266,7 +271,8 @@ op!(
     tail!(full_getindex, vm, base, pc, k, i, tab)
 });
 
-/// Whether a key is an object that is one wherever it is looked up: no string, and nothing shared, of which there may be several references.
+/// Whether a key is an object that is one wherever it is looked up: no string, and nothing shared, of which
+/// there may be several references.
 #[inline(always)]
 fn is_plain_object(key: Value) -> bool {
     (Tag::TABLE..=Tag::THREAD).contains(&key.tag())
@@ -356,7 +362,8 @@ unsafe fn getindex_flow(vm: &mut Vm, base: *mut Value, i: Instr) -> Flow {
     }
 }
 
-/// `r[at].name` at once, if the next instruction is the read of a field that replaces the element in its register: nobody else could have seen the element.
+/// `r[at].name` at once, if the next instruction is the read of a field that replaces the element in its
+/// register: nobody else could have seen the element.
 #[inline(never)]
 unsafe fn field_of_element(
     vm: &mut Vm,
@@ -365,7 +372,8 @@ unsafe fn field_of_element(
     r: Gc<crate::shared::SharedRef>,
     at: i64,
 ) -> Option<LuaResult<Value>> {
-    // SAFETY: called with the running frame's registers, whose `pc` has been stored: it is that of the next instruction.
+    // SAFETY: called with the running frame's registers, whose `pc` has been stored: it is that of the next
+    // instruction.
     unsafe {
         // Machine code goes on with the next instruction itself, and a recording wants to see it.
         if vm.lua.machine.running || vm.lua.machine.logging.is_some() {
@@ -501,7 +509,8 @@ op!(
 });
 
 op!(
-    /// SETINDEX of a table without metatable by an integer that it has been found not to have, and that its array part does not grow by.
+    /// SETINDEX of a table without metatable by an integer that it has been found not to have, and that its
+    /// array part does not grow by.
     #[inline(never)] new_setindex(vm, base, pc, k, i, tab) {
     let t: Gc<Table> = (*base.add(i.a() as usize)).gc();
     save!(vm, base, pc);

@@ -1,8 +1,8 @@
 //! Loops: numeric `for`, generic `for`.
 //!
-//! A generic `for` over `next` or the iterator of `ipairs` makes no call at all: `TFORCALL` steps through the table itself and does what the
-//! `TFORLOOP` behind it would do. The closing variable, if it was nil, becomes a cursor, which says where
-//! a traversal by `next` stands.
+//! A generic `for` over `next` or the iterator of `ipairs` makes no call at all: `TFORCALL` steps through the
+//! table itself and does what the `TFORLOOP` behind it would do. The closing variable, if it was nil, becomes
+//! a cursor, which says where a traversal by `next` stands.
 
 use super::quick::{has_room, native_at, push_lua, quick_resume, slots};
 use super::{copy, flow, frame_ceiling, next, op, save, set_float, set_int, tail};
@@ -194,7 +194,8 @@ macro_rules! next_item {
 }
 
 op!(
-    /// A step of `next` through the array part, if the control variable says that this is where the traversal is.
+    /// A step of `next` through the array part, if the control variable says that this is where the traversal
+    /// is.
     #[inline(never)] next_tforcall(vm, base, pc, k, i, tab) {
     let a = base.add(i.a() as usize);
     let t: crate::Gc<crate::object::Table> = (*a.add(1)).gc();
@@ -347,8 +348,8 @@ pub(crate) enum ForNext {
 }
 
 impl Vm {
-    /// One step of `for ... in next, t`, whose hidden variables start at `a`, for `count` variables. The cursor is where the last step
-    /// stopped; the control variable proves that it is still right.
+    /// One step of `for ... in next, t`, whose hidden variables start at `a`, for `count` variables. The
+    /// cursor is where the last step stopped; the control variable proves that it is still right.
     ///
     /// # Safety
     /// `a` is the first of the loop's registers, in the running frame; the cursor is one.

@@ -1,23 +1,27 @@
 //! The interpreter: one handler per opcode, each ending in a call of the next handler in tail position.
 //!
 //! # Dispatch
-//! A handler gets six arguments, all in registers: the state, the frame's base, the address of the next instruction, the constants, the
-//! instruction, the dispatch table. It does its fast path and jumps through the table. What is not fast is a function of the same signature
-//! (`slow_*`), called in tail position too, so that a fast path spills nothing. Handlers hold no destructor and let no local escape;
-//! sibling calls are not promised by the language, so `cfg(debug_assertions)` builds return [`Exit::Next`] to a loop instead, and
-//! `cargo xtask dispatch` reads an optimised build's disassembly for the jumps.
+//! A handler gets six arguments, all in registers: the state, the frame's base, the address of the next
+//! instruction, the constants, the instruction, the dispatch table. It does its fast path and jumps through
+//! the table. What is not fast is a function of the same signature (`slow_*`), called in tail position too,
+//! so that a fast path spills nothing. Handlers hold no destructor and let no local escape; sibling calls are
+//! not promised by the language, so `cfg(debug_assertions)` builds return [`Exit::Next`] to a loop instead,
+//! and `cargo xtask dispatch` reads an optimised build's disassembly for the jumps.
 //!
-//! The table is an argument because there are several: the plain one, the one whose every entry looks at hooks first, and a domain's own while a sampler is on
-//! (`sampler.rs`). `debug.sethook` and the sampler swap `vm.dispatch`, and [`reload`] picks it up.
+//! The table is an argument because there are several: the plain one, the one whose every entry looks at
+//! hooks first, and a domain's own while a sampler is on (`sampler.rs`). `debug.sethook` and the sampler swap
+//! `vm.dispatch`, and [`reload`] picks it up.
 //!
 //! # The state between handlers
-//! Slow paths speak with the rest of the machine through the frame record: they store `pc` and `base` ([`save!`]), call
-//! Rust functions that may push frames, switch coroutines, or collect, and then *reload*: base from the `Vm`, pc and constants
-//! from the frame record there. So "call a Lua function", "finish a metamethod", "resume another coroutine" and "an error was caught by
-//! `pcall`" all look alike to a handler: the state changed, go on from it ([`Step`]).
+//! Slow paths speak with the rest of the machine through the frame record: they store `pc` and `base`
+//! ([`save!`]), call Rust functions that may push frames, switch coroutines, or collect, and then *reload*:
+//! base from the `Vm`, pc and constants from the frame record there. So "call a Lua function", "finish a
+//! metamethod", "resume another coroutine" and "an error was caught by `pcall`" all look alike to a handler:
+//! the state changed, go on from it ([`Step`]).
 //!
 //! # Safepoints
-//! Collection happens in `slow_gc` after an allocating instruction and after calls of natives; interrupts are polled at backward jumps and calls.
+//! Collection happens in `slow_gc` after an allocating instruction and after calls of natives; interrupts are
+//! polled at backward jumps and calls.
 
 pub(crate) mod arith;
 pub(crate) mod calls;
@@ -58,7 +62,8 @@ pub enum Exit {
 pub(crate) enum Step {
     /// Reload the registers from the `Vm` and go on.
     Continue,
-    /// As `Continue`, but the frame at `vm.base`, whose call has come back, has machine code that is entered there.
+    /// As `Continue`, but the frame at `vm.base`, whose call has come back, has machine code that is entered
+    /// there.
     Enter,
     /// The entry frame has returned.
     Return,
@@ -97,9 +102,9 @@ macro_rules! op {
             $tab: *const crate::interp::Handlers,
         ) -> crate::interp::Exit {
             let $i = perilune_syntax::Instr(insn);
-            // SAFETY: handlers run only on verified code whose registers, constants and caches are in range of the frame
-            // (`Proto`'s promise), with `base`, `pc`, `k` of the running frame; the rest of each body is checked against the layouts in
-            // `object.rs`, and one thread at a time owns the heap.
+            // SAFETY: handlers run only on verified code whose registers, constants and caches are in range
+            // of the frame (`Proto`'s promise), with `base`, `pc`, `k` of the running frame; the rest of each
+            // body is checked against the layouts in `object.rs`, and one thread at a time owns the heap.
             unsafe { $body }
         }
     };
@@ -188,7 +193,8 @@ pub(crate) unsafe fn proceed(vm: *mut Vm, mut flow: Flow) -> Exit {
                 // SAFETY: vm is the running state.
                 let outcome = unsafe {
                     if (*(*vm).lua.thread).tbc != 0 && (*vm).needs_native_stack() {
-                        // A coroutine whose variables are closed on the way of the error may yield in their methods; none of its frames is an entry frame.
+                        // A coroutine whose variables are closed on the way of the error may yield in their
+                        // methods; none of its frames is an entry frame.
                         let unwound =
                             |vm: &mut Vm| vm.unwind(thrown).map(|step| step.unwrap_or(Step::Return));
                         (*vm).closing_on_native_stack(unwound).map(Some)
@@ -207,8 +213,9 @@ pub(crate) unsafe fn proceed(vm: *mut Vm, mut flow: Flow) -> Exit {
 }
 
 impl Vm {
-    /// The running instruction stores, and the table that it stores into could not grow. Nothing has changed yet, and the frame is complete: a collection may
-    /// find the room, and then the instruction is done again.
+    /// The running instruction stores, and the table that it stores into could not grow. Nothing has changed
+    /// yet, and the frame is complete: a collection may find the room, and then the instruction is done
+    /// again.
     #[cold]
     #[inline(never)]
     unsafe fn store_again(&mut self) -> bool {
@@ -251,7 +258,8 @@ unsafe fn reload(vm: *mut Vm) -> Exit {
     }
 }
 
-/// Runs the Lua frame at `vm.base`, which has `F_ENTRY`, until it returns or fails: as machine code, if there is some.
+/// Runs the Lua frame at `vm.base`, which has `F_ENTRY`, until it returns or fails: as machine code, if there
+/// is some.
 pub(crate) fn execute(vm: &mut Vm) -> Exit {
     // SAFETY: the frame at `vm.base` was set up by `enter_lua`.
     execute_with(vm, |vm| unsafe {

@@ -73,7 +73,8 @@ op!(op_setupval(vm, base, pc, k, i, tab) {
 });
 
 op!(
-    /// SETUPVAL of a reference in an upvalue that the collector has to be told about; or of anything in a frozen one, which is an error.
+    /// SETUPVAL of a reference in an upvalue that the collector has to be told about; or of anything in a
+    /// frozen one, which is an error.
     #[inline(never)] old_setupval(vm, base, pc, k, i, tab) {
     let uv = upvalue(base, i.b() as usize);
     if (*uv).is_frozen() {

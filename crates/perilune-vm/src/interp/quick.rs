@@ -1,9 +1,9 @@
-//! The quick ways through calls and returns that the plain handlers leave alone: `pcall`, coroutine switches, frames whose results
-//! finish an instruction, frames of vararg functions.
+//! The quick ways through calls and returns that the plain handlers leave alone: `pcall`, coroutine switches,
+//! frames whose results finish an instruction, frames of vararg functions.
 //!
-//! Each does what `call.rs` and `coroutine.rs` do in general, for the case that is common in loops: no hook, room on the stack, nothing that may
-//! fail. The conditions are checked before anything is written, so that the general path can start over. What is tested here is never observable
-//! except by the clock.
+//! Each does what `call.rs` and `coroutine.rs` do in general, for the case that is common in loops: no hook,
+//! room on the stack, nothing that may fail. The conditions are checked before anything is written, so that
+//! the general path can start over. What is tested here is never observable except by the clock.
 
 use super::{Flow, HOOKED, copy, flow, next, op, tail};
 use crate::Vm;
@@ -35,8 +35,8 @@ pub(crate) unsafe fn has_room(
     }
 }
 
-/// Pushes the frame record of a Lua function whose frame will be at `new_base`; its arguments end at `args_end`. The pair is what becomes of
-/// its results: the record's `cont` and `aux`.
+/// Pushes the frame record of a Lua function whose frame will be at `new_base`; its arguments end at
+/// `args_end`. The pair is what becomes of its results: the record's `cont` and `aux`.
 ///
 /// # Safety
 /// [`has_room`] has said yes; the function is below the record's place.
@@ -161,7 +161,8 @@ macro_rules! quick_return {
 }
 
 op!(
-    /// A call of a native that the interpreter itself does: `pcall`, `coroutine.resume` and so on. Everything is saved, `top` is set.
+    /// A call of a native that the interpreter itself does: `pcall`, `coroutine.resume` and so on. Everything
+    /// is saved, `top` is set.
     #[inline(never)] call_special(vm, base, pc, k, i, tab) {
     let func = base.add(i.a() as usize);
     let nresults = i.c() as i16 - 1;
@@ -280,7 +281,8 @@ op!(#[inline(never)] log_and_yield(vm, base, pc, k, i, tab) {
     tail!(call_yield, vm, base, pc, k, i, tab)
 });
 
-/// The running thread becomes `to`, which has no hook either. `LOGGED`: the collector knows about both already.
+/// The running thread becomes `to`, which has no hook either. `LOGGED`: the collector knows about both
+/// already.
 #[inline(always)]
 unsafe fn switch<const LOGGED: bool>(vm: *mut Vm, to: *mut Thread, base: *mut Value, top: *mut Value) {
     // SAFETY: both are live; `base` is the top frame that the running one is left with.
@@ -299,7 +301,8 @@ unsafe fn switch<const LOGGED: bool>(vm: *mut Vm, to: *mut Thread, base: *mut Va
     }
 }
 
-/// The running thread, whose frame of `resume` is at `own` with arguments up to `top`, has resumed `th`, which runs now. `LOGGED`: see [`switch`].
+/// The running thread, whose frame of `resume` is at `own` with arguments up to `top`, has resumed `th`,
+/// which runs now. `LOGGED`: see [`switch`].
 #[inline(always)]
 unsafe fn become_resumed<const LOGGED: bool>(vm: *mut Vm, th: *mut Thread, own: *mut Value, top: *mut Value) {
     // SAFETY: both are live, `th` is suspended.
@@ -313,8 +316,8 @@ unsafe fn become_resumed<const LOGGED: bool>(vm: *mut Vm, th: *mut Thread, own: 
     }
 }
 
-/// Resumes a coroutine that waits in a `yield` that Lua code called, or whose body, a function of Lua, has not started: the base of that code's frame,
-/// or null. `LOGGED`: see [`switch`].
+/// Resumes a coroutine that waits in a `yield` that Lua code called, or whose body, a function of Lua, has
+/// not started: the base of that code's frame, or null. `LOGGED`: see [`switch`].
 #[inline(always)]
 pub(crate) unsafe fn quick_resume<const LOGGED: bool>(
     vm: *mut Vm,
@@ -355,7 +358,8 @@ pub(crate) unsafe fn quick_resume<const LOGGED: bool>(
             return null_mut();
         }
         if !(*th).started {
-            // The body is below its record's place. A tag of another thing than a function of Lua is for the general way.
+            // The body is below its record's place. A tag of another thing than a function of Lua is for the
+            // general way.
             let body = waiting.sub(CALL_GAP);
             if (*body).tag() != Tag::CLOSURE || (*vm).lua.interrupt.load(Ordering::Relaxed) != 0 {
                 return null_mut();
@@ -393,8 +397,8 @@ pub(crate) unsafe fn quick_resume<const LOGGED: bool>(
     }
 }
 
-/// Yields to a Lua function that called `resume` or a wrap function: the base of its frame, or null. `record` is that of the call of `yield`, but
-/// for its `delta`.
+/// Yields to a Lua function that called `resume` or a wrap function: the base of its frame, or null. `record`
+/// is that of the call of `yield`, but for its `delta`.
 #[inline(always)]
 pub(crate) unsafe fn quick_yield<const LOGGED: bool>(
     vm: *mut Vm,
@@ -446,8 +450,8 @@ pub(crate) unsafe fn quick_yield<const LOGGED: bool>(
     }
 }
 
-/// Delivers what a coroutine has handed back, `n` values from `first` on, to the call of `resume` or a wrap function (`wrap`) whose frame is at `waiting`, on the
-/// running stack: the base of the caller's frame.
+/// Delivers what a coroutine has handed back, `n` values from `first` on, to the call of `resume` or a wrap
+/// function (`wrap`) whose frame is at `waiting`, on the running stack: the base of the caller's frame.
 #[inline(always)]
 unsafe fn take_over(vm: *mut Vm, waiting: *mut Value, first: *mut Value, n: usize, wrap: bool) -> *mut Value {
     // SAFETY: the caller has seen to room for the values.
@@ -466,8 +470,8 @@ unsafe fn take_over(vm: *mut Vm, waiting: *mut Value, first: *mut Value, n: usiz
     }
 }
 
-/// The body of the running coroutine has returned `n` values from `first` on to a Lua function that called `resume` or a wrap function: the base of its
-/// frame, or null.
+/// The body of the running coroutine has returned `n` values from `first` on to a Lua function that called
+/// `resume` or a wrap function: the base of its frame, or null.
 #[inline(never)]
 unsafe fn end_coroutine(vm: *mut Vm, first: *mut Value, n: usize) -> *mut Value {
     // SAFETY: the frame that returns is the first of the running stack.
@@ -585,7 +589,8 @@ op!(
 });
 
 op!(
-    /// The end of a vararg function, a metamethod, a protected call, a coroutine, the entry function, without results.
+    /// The end of a vararg function, a metamethod, a protected call, a coroutine, the entry function, without
+    /// results.
     #[inline(never)] slow_return0(vm, base, pc, k, i, tab) {
     if tab != &raw const HOOKED {
         quick_return!(vm, base, pc, k, i, tab, base, 0)

@@ -1,4 +1,5 @@
-//! The handler that a sprung dispatch table consists of (`sampler.rs`): takes the samples that were asked for, then does what the instruction wants.
+//! The handler that a sprung dispatch table consists of (`sampler.rs`): takes the samples that were asked
+//! for, then does what the instruction wants.
 
 use super::{op, save};
 

@@ -1,18 +1,20 @@
 //! The deep copy into an island.
 //!
-//! The copy is breadth first: `entries` lists the objects met so far with their copies, `unfilled` those among them that refer to others. It is the queue
-//! of what is still to be filled, so nesting costs no native stack. Most objects are strings, copied when they are met; nobody looks at them again but to put
-//! their headers right.
+//! The copy is breadth first: `entries` lists the objects met so far with their copies, `unfilled` those
+//! among them that refer to others. It is the queue of what is still to be filled, so nesting costs no native
+//! stack. Most objects are strings, copied when they are met; nobody looks at them again but to put their
+//! headers right.
 //!
 //! # Forwarding
-//! While the copy is made, nothing else runs in the domain, and nothing is allocated in its heap. So an object that has been met
-//! carries the number of its entry in its header, in place of its epoch, with the bit that says "frozen"; the entry keeps the epoch, and
-//! all are put back at the end, also when the copy fails. Rejected: a hash table by address. It would cost a cache miss per object where
-//! the header is looked at anyway.
+//! While the copy is made, nothing else runs in the domain, and nothing is allocated in its heap. So an
+//! object that has been met carries the number of its entry in its header, in place of its epoch, with the
+//! bit that says "frozen"; the entry keeps the epoch, and all are put back at the end, also when the copy
+//! fails. Rejected: a hash table by address. It would cost a cache miss per object where the header is looked
+//! at anyway.
 //!
 //! # Strings
-//! They are copied once: by address as everything else, and those that are not interned by their text too (interned ones have no twin but
-//! among those). All get their hash.
+//! They are copied once: by address as everything else, and those that are not interned by their text too
+//! (interned ones have no twin but among those). All get their hash.
 
 use super::Contents;
 use super::function::{ENV, SharedFunction};
@@ -185,7 +187,8 @@ impl Copier<'_> {
         }
         // SAFETY: a live object.
         unsafe {
-            // A frozen copy of another domain's table has the bit too, and a number that is none of an entry of its own.
+            // A frozen copy of another domain's table has the bit too, and a number that is none of an entry
+            // of its own.
             if (*src).epoch & FROZEN != 0
                 && let Some(&Entry { src: of, dst, .. }) =
                     self.entries.0.get(((*src).epoch & !FROZEN) as usize)
@@ -319,7 +322,8 @@ impl Copier<'_> {
         }
     }
 
-    /// `n` values are about to be copied, of which `first` is one: if it is a text that nobody has seen, the others may be, too.
+    /// `n` values are about to be copied, of which `first` is one: if it is a text that nobody has seen, the
+    /// others may be, too.
     fn expect_texts(&mut self, n: usize, first: Option<Value>) {
         const WORTH_EXPECTING: usize = 64;
         if n >= WORTH_EXPECTING
@@ -341,8 +345,8 @@ impl Copier<'_> {
         Ok(copy.gc::<Table>().ptr())
     }
 
-    /// The first eight metamethods that the table `src`, whose copy has `shape`, does not have. `dunder`: a name in its hash part begins with two
-    /// underscores.
+    /// The first eight metamethods that the table `src`, whose copy has `shape`, does not have. `dunder`: a
+    /// name in its hash part begins with two underscores.
     fn absent_events(&mut self, src: *mut Table, shape: u32, dunder: bool) -> u8 {
         let cached = self.absent[shape as usize % SHAPES];
         if cached.0 == shape {
@@ -384,7 +388,8 @@ impl Copier<'_> {
     /// # Safety
     /// As [`Copier::fill_table`]; the source has nodes.
     unsafe fn fill_nodes(&mut self, src: *mut Table, dst: *mut Table) -> Attempt<bool> {
-        // SAFETY: the nodes of a live table, which nothing changes meanwhile; room for as many as the copy gets.
+        // SAFETY: the nodes of a live table, which nothing changes meanwhile; room for as many as the copy
+        // gets.
         unsafe {
             let nodes = (*src).node_slice();
             let mut live = 0usize;
@@ -425,9 +430,9 @@ impl Copier<'_> {
         }
     }
 
-    /// Copies nodes whose keys have hashes that do not depend on addresses: each stays where it is. About every third of them is free, which no processor
-    /// can guess: so a portion is copied as it is first, and then those that are in use are gone through. The keys of the portion behind it are fetched
-    /// meanwhile.
+    /// Copies nodes whose keys have hashes that do not depend on addresses: each stays where it is. About
+    /// every third of them is free, which no processor can guess: so a portion is copied as it is first, and
+    /// then those that are in use are gone through. The keys of the portion behind it are fetched meanwhile.
     ///
     /// # Safety
     /// `nodes` are those of a live table; there is room for as many at `copy`.
@@ -521,7 +526,8 @@ impl Copier<'_> {
         }
     }
 
-    /// A native function with upvalues, if each domain has one of its own: it is in a table of the standard library.
+    /// A native function with upvalues, if each domain has one of its own: it is in a table of the standard
+    /// library.
     fn copy_native(&mut self, v: Value) -> Attempt<*mut SharedFunction> {
         let native = v.gc::<NativeClosure>().native;
         if self.vm.global_function_name(v).is_none() {
@@ -541,7 +547,8 @@ impl Copier<'_> {
     fn copy_shared(&mut self, r: Gc<SharedRef>) -> Attempt<*mut SharedRef> {
         let copy: *mut SharedRef = self.island.alloc(Tag::SHARED.0, size_of::<SharedRef>())?.cast();
         let object = r.object().clone();
-        // SAFETY: room for a reference. It has the same `Arc` as the list, bit by bit, and is never dropped: the count belongs to the list.
+        // SAFETY: room for a reference. It has the same `Arc` as the list, bit by bit, and is never dropped:
+        // the count belongs to the list.
         unsafe { SharedRef::init(copy, std::ptr::read(&object)) };
         self.shared.push(object);
         Ok(copy)

@@ -1,13 +1,16 @@
 //! Functions in islands.
 //!
-//! A [`SharedFunction`] is a prototype and the captured values, or a function of the standard library that each domain has its own of. It is never executed: a domain that calls
-//! one makes a closure of its own of it, once, and calls that. Captured variables are constants (`copy.rs` sees to it), so
-//! the closures of two domains cannot be told apart. An upvalue that held the globals of the domain that made the island holds those of the domain that executes.
+//! A [`SharedFunction`] is a prototype and the captured values, or a function of the standard library that
+//! each domain has its own of. It is never executed: a domain that calls one makes a closure of its own of
+//! it, once, and calls that. Captured variables are constants (`copy.rs` sees to it), so the closures of two
+//! domains cannot be told apart. An upvalue that held the globals of the domain that made the island holds
+//! those of the domain that executes.
 //!
 //! # The cache
-//! Closures are found by the function's address, in a small direct-mapped table in front of a hash table. The closure is kept alive for as long as the
-//! island is (an entry is an ephemeron: if the function is reachable, so is the closure), because its inline caches are worth keeping. Entries
-//! go with the island: addresses are used again.
+//! Closures are found by the function's address, in a small direct-mapped table in front of a hash table. The
+//! closure is kept alive for as long as the island is (an entry is an ephemeron: if the function is
+//! reachable, so is the closure), because its inline caches are worth keeping. Entries go with the island:
+//! addresses are used again.
 
 use crate::Vm;
 use crate::native::{LuaResult, Native};
@@ -126,7 +129,8 @@ impl Vm {
         if of == f { Some(own) } else { None }
     }
 
-    /// Where this domain's own function for the one at `f` is, if it is one in an island and at hand; else `f` itself.
+    /// Where this domain's own function for the one at `f` is, if it is one in an island and at hand; else
+    /// `f` itself.
     ///
     /// # Safety
     /// `f` points to a value.
@@ -139,7 +143,8 @@ impl Vm {
         if v.tag() == Tag::SHARED_FUNCTION && *of as u64 == v.payload() { own } else { f }
     }
 
-    /// This domain's own function for `f`, a function in an island: a closure, or a native function of the standard library.
+    /// This domain's own function for `f`, a function in an island: a closure, or a native function of the
+    /// standard library.
     ///
     /// # Errors
     /// "not enough memory"; the function is one of a standard library that this domain does not have.

@@ -1,16 +1,20 @@
 //! What a domain remembers of look-ups by computed names in dictionaries of islands.
 //!
-//! The keys of such a dictionary are strings of the island, and what the program has in hand is mostly a string of its own, so a look-up compares their
-//! texts. For that it has to touch the island's string, which in a large dictionary is a cache miss that a private look-up does not have, and which cannot begin
-//! before the node is there. But nothing in an island ever changes: for a table at one address and a key at one address the answer is always the same. So
-//! answers are kept, and a look-up whose answer is known touches the key's header and the answer, where a private one touches the header and the node.
+//! The keys of such a dictionary are strings of the island, and what the program has in hand is mostly a
+//! string of its own, so a look-up compares their texts. For that it has to touch the island's string, which
+//! in a large dictionary is a cache miss that a private look-up does not have, and which cannot begin before
+//! the node is there. But nothing in an island ever changes: for a table at one address and a key at one
+//! address the answer is always the same. So answers are kept, and a look-up whose answer is known touches
+//! the key's header and the answer, where a private one touches the header and the node.
 //!
 //! # Where an answer is found
-//! A string carries the number of its answer in place of its epoch, which nobody else looks at: strings refer to nothing, so they are never logged. The
-//! answer proves that it is right by pointing back at the key, so any other epoch does no harm. A key that has been looked up in several tables has a chain of
-//! answers, the latest first. If they are more than [`LONGEST_CHAIN`], the key is the name of a field rather than of a thing: a mark takes their place, and its
-//! text is compared. So are keys that are strings of islands themselves, which cannot carry a number. They are mostly of the same island as
-//! the table, where equal texts have equal addresses.
+//! A string carries the number of its answer in place of its epoch, which nobody else looks at: strings refer
+//! to nothing, so they are never logged. The answer proves that it is right by pointing back at the key, so
+//! any other epoch does no harm. A key that has been looked up in several tables has a chain of answers, the
+//! latest first. If they are more than [`LONGEST_CHAIN`], the key is the name of a field rather than of a
+//! thing: a mark takes their place, and its text is compared. So are keys that are strings of islands
+//! themselves, which cannot carry a number. They are mostly of the same island as the table, where equal
+//! texts have equal addresses.
 //!
 //! # How long an answer holds
 //! As long as both addresses mean what they meant.
@@ -18,14 +22,17 @@
 //! * Old keys and islands go only in majors. Each of these forgets everything.
 //!
 //! # What is worth remembering
-//! A string that is looked up once and dropped is not. For interned strings the first answer is kept, for others the second; a flag of the string
-//! remembers the first. That a table lacks a name is an answer, too, unless there is a metatable to be asked. When there are [`MOST`], no more are taken for
-//! a while: to displace old ones would be of no use to a loop over more keys than that. After several times as many look-ups that might have been remembered,
-//! all are forgotten, as they may be about tables that nobody reads any more.
+//! A string that is looked up once and dropped is not. For interned strings the first answer is kept, for
+//! others the second; a flag of the string remembers the first. That a table lacks a name is an answer, too,
+//! unless there is a metatable to be asked. When there are [`MOST`], no more are taken for a while: to
+//! displace old ones would be of no use to a loop over more keys than that. After several times as many
+//! look-ups that might have been remembered, all are forgotten, as they may be about tables that nobody reads
+//! any more.
 //!
 //! # Rejected
-//! A cache with sets by hash: keys that lie at equal distances, as names made in a loop do, displace each other, and it takes several times the memory to have
-//! few enough conflicts. To keep the island's twin of a key in the key: it has twins in many islands.
+//! A cache with sets by hash: keys that lie at equal distances, as names made in a loop do, displace each
+//! other, and it takes several times the memory to have few enough conflicts. To keep the island's twin of a
+//! key in the key: it has twins in many islands.
 
 use crate::Vm;
 use crate::object::{LuaString, STRING_INTERNED, STRING_MET, Table};
@@ -135,7 +142,8 @@ impl Lookups {
         if self.answers.get(at as usize).is_some_and(|e| e.key == key.ptr()) { at } else { NO }
     }
 
-    /// Remembers that `t` has `v` under `key`, of which nothing is known yet. `key` is no string of an island.
+    /// Remembers that `t` has `v` under `key`, of which nothing is known yet. `key` is no string of an
+    /// island.
     fn enter(&mut self, t: Gc<Table>, key: Gc<LuaString>, is_young: bool, v: Value) {
         let mut first = self.first(key);
         let (mut at, mut length) = (first, 0);
@@ -201,7 +209,8 @@ impl Lookups {
 }
 
 impl Vm {
-    /// The value of a string key, interned or not, in a dictionary of an island; nil if it has none. To be asked when [`Lookups::otherwise`] says so.
+    /// The value of a string key, interned or not, in a dictionary of an island; nil if it has none. To be
+    /// asked when [`Lookups::otherwise`] says so.
     #[inline(never)]
     pub(crate) fn look_up_frozen(&mut self, t: Gc<Table>, key: Gc<LuaString>) -> Value {
         debug_assert!(t.is_frozen() && !key.is_frozen());

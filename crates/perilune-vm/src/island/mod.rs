@@ -1,8 +1,9 @@
 //! Islands: values frozen into memory that every domain can read.
 //!
-//! [`Vm::share`] copies a graph of values once, deeply, into an *island* (`perilune_heap`'s `island` has the memory and the counts): the same layouts as
-//! in a private heap, so that reading goes through the same code and the same inline caches. Nothing in an island is lazy: hashes
-//! and absent metamethods are computed by the copy.
+//! [`Vm::share`] copies a graph of values once, deeply, into an *island* (`perilune_heap`'s `island` has the
+//! memory and the counts): the same layouts as in a private heap, so that reading goes through the same code
+//! and the same inline caches. Nothing in an island is lazy: hashes and absent metamethods are computed by
+//! the copy.
 //!
 //! * `copy.rs`: the copy.
 //! * `scratch.rs`: what it needs meanwhile.
@@ -12,14 +13,15 @@
 //!
 //! # What differs from private objects
 //! * Headers carry an epoch that is never current: stores are refused (`Vm::check_writable`).
-//! * Strings are never interned; they are compared by content. As a key of a private table a private copy is used. Dictionaries have
-//!   a shape of their own ([`crate::shape::FROZEN_DICT`]).
+//! * Strings are never interned; they are compared by content. As a key of a private table a private copy is
+//!   used. Dictionaries have a shape of their own ([`crate::shape::FROZEN_DICT`]).
 //! * Functions are objects of a kind of their own.
-//! * There is no reference out of an island but to older islands, prototypes and shared objects, which it counts.
+//! * There is no reference out of an island but to older islands, prototypes and shared objects, which it
+//!   counts.
 //!
 //! # Arrival
-//! A value in an island may be used in a domain once the domain holds the island: [`Vm::adopt`], which also makes the names of all shapes
-//! in it known to the domain. From then on the collector takes care.
+//! A value in an island may be used in a domain once the domain holds the island: [`Vm::adopt`], which also
+//! makes the names of all shapes in it known to the domain. From then on the collector takes care.
 
 mod copy;
 mod function;
@@ -62,8 +64,9 @@ impl Value {
 }
 
 impl Vm {
-    /// A frozen deep copy of `v`, which every domain that holds its island may read. Cycles and sharing are kept, values in older islands are
-    /// referred to. What needs no copy comes back as it is: plain values, native functions, short strings, shared objects, and values in islands.
+    /// A frozen deep copy of `v`, which every domain that holds its island may read. Cycles and sharing are
+    /// kept, values in older islands are referred to. What needs no copy comes back as it is: plain values,
+    /// native functions, short strings, shared objects, and values in islands.
     ///
     /// # Errors
     /// "cannot share: ..." names the first part that cannot be shared, and why. "not enough memory".
@@ -77,14 +80,16 @@ impl Vm {
         Ok(shared)
     }
 
-    /// A string's copy in an island of its own, which this domain does not hold; `None`: there is no memory for it.
+    /// A string's copy in an island of its own, which this domain does not hold; `None`: there is no memory
+    /// for it.
     pub(crate) fn share_string(&mut self, v: Value) -> Option<(Value, IslandRef)> {
         debug_assert!(v.tag() == Tag::STRING && !v.is_in_island());
         copy::try_copy(self, v).ok()
     }
 
-    /// Whether sharing `v` would change nothing: it is in an island, a shared object, or of a type whose values have neither state nor
-    /// identity (nil, booleans, numbers, strings, native functions without upvalues).
+    /// Whether sharing `v` would change nothing: it is in an island, a shared object, or of a type whose
+    /// values have neither state nor identity (nil, booleans, numbers, strings, native functions without
+    /// upvalues).
     pub fn is_shared(&self, v: Value) -> bool {
         !v.is_collectable() || matches!(v.tag(), Tag::STRING | Tag::SHARED) || v.is_in_island()
     }

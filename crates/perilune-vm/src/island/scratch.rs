@@ -1,7 +1,7 @@
 //! What the copy into an island needs while it works: the objects met, and the texts among them.
 //!
-//! A domain that shares now and then keeps this memory, up to a bound, since pages that come from the system anew cost as much as what is written to them. It
-//! goes when [`IDLE`] majors have passed without a copy.
+//! A domain that shares now and then keeps this memory, up to a bound, since pages that come from the system
+//! anew cost as much as what is written to them. It goes when [`IDLE`] majors have passed without a copy.
 
 use crate::object::LuaString;
 use crate::sys::prefetch;
@@ -90,7 +90,8 @@ impl Drop for Entries {
 
 /// The copies of strings that are not interned: an open-addressing set by text.
 pub(super) struct Texts {
-    /// A power of two, at most two thirds used; empty at first. An address in the lower 48 bits, the upper half of the hash above; 0: free.
+    /// A power of two, at most two thirds used; empty at first. An address in the lower 48 bits, the upper
+    /// half of the hash above; 0: free.
     slots: Vec<u64>,
     len: usize,
     /// Storage to be used when the set grows.

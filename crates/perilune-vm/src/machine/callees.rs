@@ -1,18 +1,25 @@
 //! What an instruction that the interpreter does for machine code has begun, and machine code can do.
 //!
-//! An instruction may come to functions in many ways: `pcall` calls one, a metamethod does, `resume` goes on with one in another coroutine, whose callers then go on as it returns. To leave machine code for
-//! each would mean that the caller, too, is interpreted from there on. So [`drive`] stands between: as long as what runs is something that the caller's frame waits for, and has machine code that can be entered where it
-//! is, it is run, function by function. The interpreter's records say all that has to be known; what was pushed between the frames (natives that are `pcall` or `resume`) stays as the interpreter has written it.
+//! An instruction may come to functions in many ways: `pcall` calls one, a metamethod does, `resume` goes on
+//! with one in another coroutine, whose callers then go on as it returns. To leave machine code for each
+//! would mean that the caller, too, is interpreted from there on. So [`drive`] stands between: as long as
+//! what runs is something that the caller's frame waits for, and has machine code that can be entered where
+//! it is, it is run, function by function. The interpreter's records say all that has to be known; what was
+//! pushed between the frames (natives that are `pcall` or `resume`) stays as the interpreter has written it.
 //!
-//! Machine code that ends in [`LEAVE`] ends here as well: if what is to go on is the frame that waits, its call has come back. That is how a function that fails returns to the machine code that has called
-//! `pcall`, and how a coroutine that yields returns to that which has called `resume`: the native frames between are dropped by returning.
+//! Machine code that ends in [`LEAVE`] ends here as well: if what is to go on is the frame that waits, its
+//! call has come back. That is how a function that fails returns to the machine code that has called `pcall`,
+//! and how a coroutine that yields returns to that which has called `resume`: the native frames between are
+//! dropped by returning.
 //!
-//! Where the native stack is half used, what has left machine code is not entered again from here: it may have left because the rest is used, too, and natives that call functions need some. So frames vanish down to
-//! where half of it is free.
+//! Where the native stack is half used, what has left machine code is not entered again from here: it may
+//! have left because the rest is used, too, and natives that call functions need some. So frames vanish down
+//! to where half of it is free.
 //!
 //! # Who waits
-//! The frame at `base` waits as long as its thread runs something above it, or has resumed another coroutine. Nothing runs between the end of a piece of machine code and the question, so a frame that has been left by an error, or
-//! together with its coroutine, is not mistaken for another one that lies where it was.
+//! The frame at `base` waits as long as its thread runs something above it, or has resumed another coroutine.
+//! Nothing runs between the end of a piece of machine code and the question, so a frame that has been left by
+//! an error, or together with its coroutine, is not mistaken for another one that lies where it was.
 
 use super::entry::{Waiting, follow, start_at, step};
 use super::{CODES, LEAVE, MachineCode, REFUSED, RETURNED, STAY};
@@ -50,12 +57,14 @@ pub(super) unsafe fn entry_at(inst: *mut ProtoInst, pc: *const Instr) -> Option<
     }
 }
 
-/// Runs what the frame that waits has called, as far as it is machine code. [`STAY`]: that frame is to go on, at the `pc` of its record. Whatever else it is, machine code returns it.
+/// Runs what the frame that waits has called, as far as it is machine code. [`STAY`]: that frame is to go on,
+/// at the `pc` of its record. Whatever else it is, machine code returns it.
 ///
 /// # Safety
 /// The frame has been waiting since `waiting` was made, and the state is as handlers leave it.
 pub(super) unsafe fn drive(vm: *mut Vm, waiting: Waiting) -> u64 {
-    // SAFETY: the caller's promise; whatever runs is a complete frame, since the interpreter or machine code has left it to be gone on with.
+    // SAFETY: the caller's promise; whatever runs is a complete frame, since the interpreter or machine code
+    // has left it to be gone on with.
     unsafe {
         let mut left = false;
         loop {
@@ -105,7 +114,8 @@ pub(super) unsafe fn drive(vm: *mut Vm, waiting: Waiting) -> u64 {
     }
 }
 
-/// For machine code: does the `CALL` at `pc`, which has always called one of the natives that the interpreter does itself. As [`step`], which does it if it is something else, or out of the ordinary.
+/// For machine code: does the `CALL` at `pc`, which has always called one of the natives that the interpreter
+/// does itself. As [`step`], which does it if it is something else, or out of the ordinary.
 ///
 /// # Safety
 /// As [`step`].
@@ -164,7 +174,9 @@ pub(crate) unsafe extern "C-unwind" fn call_special(
     }
 }
 
-/// Returns from the frame at `base`, whose last instruction is `i`, if it is that of a call, of a metamethod, or of a function that `pcall` or a native has called: what [`super::finish`] answers, if nothing is out of the ordinary.
+/// Returns from the frame at `base`, whose last instruction is `i`, if it is that of a call, of a metamethod,
+/// or of a function that `pcall` or a native has called: what [`super::finish`] answers, if nothing is out of
+/// the ordinary.
 ///
 /// # Safety
 /// As there, and nobody watches.
@@ -201,7 +213,8 @@ unsafe fn quick_delivery(vm: *mut Vm, base: *mut Value, first: *mut Value, n: us
                 (*vm).lua.base = parent;
                 Some(RETURNED)
             }
-            // A plain return of as many values as there are. Or one to a caller that whoever gets the answer looks at, whether its frame can be entered.
+            // A plain return of as many values as there are. Or one to a caller that whoever gets the answer
+            // looks at, whether its frame can be entered.
             flags if flags == 0 || flags == F_CONT && (*f).cont == CONT_ENTER => {
                 deliver_results(vm, called.sub(CALL_GAP), first, n, (*f).nresults as i32);
                 (*vm).lua.base = parent;
@@ -242,7 +255,8 @@ unsafe fn quick_delivery(vm: *mut Vm, base: *mut Value, first: *mut Value, n: us
     }
 }
 
-/// The `TAILCALL` at `pc` of the frame at `base`, if it is one of a native that calls no Lua: what [`super::finish`] answers, or what the interpreter has to do about it.
+/// The `TAILCALL` at `pc` of the frame at `base`, if it is one of a native that calls no Lua: what
+/// [`super::finish`] answers, or what the interpreter has to do about it.
 ///
 /// # Safety
 /// As [`quick_return`].
@@ -252,7 +266,8 @@ pub(super) unsafe fn quick_tail_of_native(
     base: *mut Value,
     pc: *const Instr,
 ) -> Option<Result<u64, Flow>> {
-    // SAFETY: the caller's promise; nothing is written before it is clear that the native's frame can be pushed.
+    // SAFETY: the caller's promise; nothing is written before it is clear that the native's frame can be
+    // pushed.
     unsafe {
         let i = *pc;
         if i.op() != Some(Op::TailCall) || i.d() != 0 {
@@ -283,7 +298,8 @@ pub(super) unsafe fn quick_tail_of_native(
             Ok(n) => n as usize,
             Err(thrown) => return Some(Err(Err(thrown))),
         };
-        // It may have needed more room, so that the stack has moved, or have set a hook, to which its return is an event.
+        // It may have needed more room, so that the stack has moved, or have set a hook, to which its return
+        // is an event.
         if (*vm).lua.base == own && (*vm).lua.dispatch == dispatch && !(*vm).heap.gc_due() {
             let first = (*vm).lua.top.sub(n);
             if let Some(answer) = quick_delivery(vm, base, first, n) {

@@ -1,10 +1,14 @@
-//! Calls that natives make of functions that have machine code: the comparator of `table.sort`, the function of `string.gsub`.
+//! Calls that natives make of functions that have machine code: the comparator of `table.sort`, the function
+//! of `string.gsub`.
 //!
-//! A native that calls a function does so in a run of the interpreter of its own (`call/native.rs`). Where the function is machine code there is nothing to interpret, and what such a run prepares, in case there is, costs as
-//! much as a short function does. So the call is made here, if nothing is out of the ordinary: the record is written once, and the code is called. It is a run of the interpreter all the same, with a frame that
-//! has `F_ENTRY`: if the code is left, the interpreter goes on from the records, as it would have.
+//! A native that calls a function does so in a run of the interpreter of its own (`call/native.rs`). Where
+//! the function is machine code there is nothing to interpret, and what such a run prepares, in case there
+//! is, costs as much as a short function does. So the call is made here, if nothing is out of the ordinary:
+//! the record is written once, and the code is called. It is a run of the interpreter all the same, with a
+//! frame that has `F_ENTRY`: if the code is left, the interpreter goes on from the records, as it would have.
 //!
-//! One question stands for many: domains whose table is [`LOOPS`] or [`COUNTING`] have machine code, and nobody who wants to see instructions, samples them, or records them ([`Vm::update_dispatch`]).
+//! One question stands for many: domains whose table is [`LOOPS`] or [`COUNTING`] have machine code, and
+//! nobody who wants to see instructions, samples them, or records them ([`Vm::update_dispatch`]).
 
 use super::entry::{COUNTING, LOOPS, Ran, ended, finished};
 use super::{Active, MachineCode, RETURNED};
@@ -17,11 +21,13 @@ use crate::value::{Tag, Value};
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
 
-/// Calls the function at `func`, whose arguments end at the top, for the native that runs, if it has machine code: how the run has ended. `Return`: its results are from `func` on, as many as are wanted.
-/// `None`: nothing has been done, the call is to be made in the other way.
+/// Calls the function at `func`, whose arguments end at the top, for the native that runs, if it has machine
+/// code: how the run has ended. `Return`: its results are from `func` on, as many as are wanted. `None`:
+/// nothing has been done, the call is to be made in the other way.
 ///
 /// # Safety
-/// There are slots for a record between `func` and its arguments, on the running stack, above the native's frame.
+/// There are slots for a record between `func` and its arguments, on the running stack, above the native's
+/// frame.
 #[inline]
 pub(crate) unsafe fn call_compiled(vm: *mut Vm, func: *mut Value, nresults: i16) -> Option<Exit> {
     // SAFETY: the caller's promise; a closure keeps its instance alive, and that its machine code.
@@ -80,7 +86,8 @@ unsafe fn is_plain(vm: *mut Vm) -> bool {
     }
 }
 
-/// Runs machine code from its start for the complete frame at `base`, which has `F_ENTRY`, and then, if it is left, the interpreter.
+/// Runs machine code from its start for the complete frame at `base`, which has `F_ENTRY`, and then, if it is
+/// left, the interpreter.
 ///
 /// # Safety
 /// As `run_untimed` in `entry.rs`.

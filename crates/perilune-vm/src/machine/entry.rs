@@ -12,25 +12,14 @@ use crate::interp::{
 use crate::object::{ProtoInst, Thread};
 use crate::value::Value;
 use perilune_syntax::{Instr, Op};
-use perilune_trace::clock::{Clock, clock, ticks};
+use perilune_trace::clock::ticks;
 use perilune_trace::event::Category;
 use std::ptr::null_mut;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 /// So deep is machine code of functions inlined in that of others.
 pub const MOST_INLINED: usize = 4;
-/// One entry of so many is timed: a prime, since every 64th call of a function that calls itself twice is one at the bottom.
-const TIMED: u32 = 61;
-/// After so many timed ones code is judged by them.
-const JUDGED: u32 = 32;
-/// An entry that takes less, in nanoseconds, is not worth it: what it does takes the interpreter as long. (Two ticks of a processor's counter are taken for a nanosecond.)
-const SHORT: u64 = 80;
-/// If entries are this far from each other, in nanoseconds, they cost next to nothing however short they are.
-const RARE: u64 = 1000;
-/// The ticks until entries are timed again are doubled so often at most.
-const MOST_DOUBLED: u32 = 10;
-
 /// The table of domains that have machine code: loops look for theirs.
 pub(crate) static LOOPS: Handlers = Handlers(loops());
 
@@ -175,121 +164,9 @@ op!(
     next!(vm, base, start, k, tab)
 });
 
-/// How machine code is entered by the interpreter. Entering and leaving cost about as much as ten instructions, so code that is entered for a few at a time makes a program slower than it was: loops are
-/// given up, functions left to machine code that calls them. That is asked again, since what calls them may be another by then, or exits that made entries short be gone: when there is new machine code, and when ticks find the function
-/// interpreted ([`Entries::are_asked_again`]), after twice as many each time. Domains that count at once may lose an entry.
-#[derive(Default)]
-pub(super) struct Entries {
-    all: AtomicU32,
-    timed: AtomicU32,
-    short: AtomicU32,
-    /// When the first of those that were timed began, in ticks.
-    since: AtomicU64,
-    /// So many ticks have found the function since entries were judged to be short,
-    found: AtomicU32,
-    /// and so often that has been asked again.
-    again: AtomicU32,
-}
-
-impl Entries {
-    /// Counts one: whether it is to be timed.
-    #[inline]
-    fn is_due(&self) -> bool {
-        let all = self.all.load(Ordering::Relaxed).wrapping_add(1);
-        self.all.store(all, Ordering::Relaxed);
-        all.is_multiple_of(TIMED)
-    }
-
-    /// One has taken from `begun` to `ended`, and ended like this. Those that an exit has cut short say nothing: exits are counted elsewhere (`patience.rs`).
-    fn timed(&self, exit: u64, begun: u64, ended: u64) {
-        if matches!(exit, EXITED | REFUSED) {
-            return;
-        }
-        let ticks = if clock() == Clock::Counter { 2 } else { 1 };
-        let timed = self.timed.fetch_add(1, Ordering::Relaxed);
-        let short = ended.wrapping_sub(begun) < ticks * SHORT;
-        self.short.fetch_add(short as u32, Ordering::Relaxed);
-        if timed == 0 {
-            self.since.store(begun, Ordering::Relaxed);
-        }
-        let since = ended.wrapping_sub(self.since.load(Ordering::Relaxed));
-        if timed + 1 == JUDGED && since > ticks * RARE * (TIMED * JUDGED) as u64 {
-            // They do not matter: most of the time goes by elsewhere, perhaps in this same code.
-            self.short.store(0, Ordering::Relaxed);
-            self.timed.store(0, Ordering::Relaxed);
-        }
-    }
-
-    /// Enough have been timed, and most of them were over at once.
-    pub(super) fn are_short(&self) -> bool {
-        let [timed, short] = [&self.timed, &self.short].map(|count| count.load(Ordering::Relaxed));
-        timed >= JUDGED && short > timed / 4 * 3
-    }
-
-    /// A tick has found the function whose entries are short: whether they are to be timed again.
-    fn are_asked_again(&self) -> bool {
-        let again = self.again.load(Ordering::Relaxed);
-        let due = self.found.fetch_add(1, Ordering::Relaxed) + 1 >= 1 << again.min(MOST_DOUBLED);
-        if due {
-            self.again.store(again.saturating_add(1), Ordering::Relaxed);
-            self.begin_anew();
-        }
-        due
-    }
-
-    /// Nothing is known of entries from now on.
-    fn begin_anew(&self) {
-        [&self.found, &self.timed, &self.short].iter().for_each(|count| count.store(0, Ordering::Relaxed));
-    }
-}
-
-impl Vm {
-    /// A tick has found `inst` running. Where its machine code is not entered any more, as it was left at once, that may be tried again.
-    ///
-    /// # Safety
-    /// The instance lives.
-    pub(super) unsafe fn look_at_entries(&mut self, inst: *mut ProtoInst) {
-        // SAFETY: the caller's promise; an instance has a count of its machine code.
-        unsafe {
-            let Some(code) = (*inst).machine.as_ref() else { return };
-            if code.behind.are_short() {
-                code.behind.are_asked_again();
-            }
-            if is_shut(inst, code) && (!code.entered.are_short() || code.entered.are_asked_again()) {
-                (*inst).code = code.stub.as_ptr();
-            }
-        }
-    }
-
-    /// There is new machine code: what is entered for next to nothing so far may not be from now on.
-    pub(super) fn open_entries(&mut self) {
-        for &inst in &self.lua.gc.protos {
-            // SAFETY: the list has instances that live, and these have counts of their machine code.
-            unsafe {
-                let Some(code) = (*inst).machine.as_ref() else { continue };
-                if code.behind.are_short() {
-                    code.behind.begin_anew();
-                }
-                if is_shut(inst, code) {
-                    code.entered.begin_anew();
-                    (*inst).code = code.stub.as_ptr();
-                }
-            }
-        }
-    }
-}
-
-/// Whether the function's machine code is entered by machine code alone.
-///
-/// # Safety
-/// The instance lives, with this machine code.
-unsafe fn is_shut(inst: *mut ProtoInst, code: &MachineCode) -> bool {
-    // SAFETY: the caller's promise.
-    code.starts && unsafe { (*inst).code } != code.stub.as_ptr()
-}
-
-/// The frame at the state's `base`, of a function that a native has called, runs as machine code if there is some: whoever begins a run of the interpreter for it pays no more for that. How the run has ended; `None`: it goes
-/// on with the frame at the state's `base`.
+/// The frame at the state's `base`, of a function that a native has called, runs as machine code if there is
+/// some: whoever begins a run of the interpreter for it pays no more for that. How the run has ended; `None`:
+/// it goes on with the frame at the state's `base`.
 ///
 /// # Safety
 /// The state is as handlers leave it, with a complete Lua frame at its base, which has not begun.
@@ -301,7 +178,8 @@ pub(crate) unsafe fn begin(vm: *mut Vm) -> Option<Exit> {
         let inst = (*frame_closure(base)).proto;
         let code: *const MachineCode = (*inst).machine;
         if code.is_null() {
-            // Where rounds and calls are counted these are, too: a comparator without a loop would never be hot.
+            // Where rounds and calls are counted these are, too: a comparator without a loop would never be
+            // hot.
             if (*vm).lua.machine.threshold != 0 {
                 (*vm).count_round(inst);
             }
@@ -316,7 +194,8 @@ pub(crate) unsafe fn begin(vm: *mut Vm) -> Option<Exit> {
     }
 }
 
-/// A run of machine code for the first frame of a run of the interpreter has ended like this: how that has ended, too; `None`: it goes on with the frame at the state's `base`.
+/// A run of machine code for the first frame of a run of the interpreter has ended like this: how that has
+/// ended, too; `None`: it goes on with the frame at the state's `base`.
 ///
 /// # Safety
 /// The state is as [`run_untimed`] leaves it.
@@ -330,7 +209,8 @@ pub(super) unsafe fn finished(vm: *mut Vm, exit: u64) -> Option<Exit> {
     }
 }
 
-/// The frame at the state's `base`, whose call has come back, goes on as machine code if it can be entered there: how a run of the interpreter would end or go on.
+/// The frame at the state's `base`, whose call has come back, goes on as machine code if it can be entered
+/// there: how a run of the interpreter would end or go on.
 ///
 /// # Safety
 /// The state is as handlers leave it, with a complete Lua frame at its base.
@@ -345,7 +225,8 @@ pub(crate) unsafe fn enter_behind(vm: *mut Vm) -> u64 {
     }
 }
 
-/// The frame at the state's `base`, its instance and the entry of its machine code that is at its `pc`, if it is worth entering.
+/// The frame at the state's `base`, its instance and the entry of its machine code that is at its `pc`, if it
+/// is worth entering.
 ///
 /// # Safety
 /// See [`enter_behind`].
@@ -368,7 +249,8 @@ unsafe fn behind(vm: *mut Vm) -> Option<(*mut Value, *mut ProtoInst, u32)> {
     }
 }
 
-/// Whether machine code may be entered now: nobody wants to see every instruction, nor to interrupt, and none is running that waits for one instruction.
+/// Whether machine code may be entered now: nobody wants to see every instruction, nor to interrupt, and none
+/// is running that waits for one instruction.
 #[inline]
 unsafe fn is_allowed(vm: *mut Vm) -> bool {
     // SAFETY: the caller's: the state of this domain.
@@ -383,7 +265,8 @@ unsafe fn is_allowed(vm: *mut Vm) -> bool {
     }
 }
 
-/// Runs machine code from an entry behind a call on. Like the other ways into it, these are timed now and then, and given up if they lead to next to nothing.
+/// Runs machine code from an entry behind a call on. Like the other ways into it, these are timed now and
+/// then, and given up if they lead to next to nothing.
 ///
 /// # Safety
 /// What [`behind`] has found.
@@ -401,7 +284,8 @@ unsafe fn run_behind(vm: *mut Vm, base: *mut Value, inst: *mut ProtoInst, entry:
     }
 }
 
-/// A run of machine code has ended like this. If its frame has returned, its caller may be able to go on as machine code, and so on.
+/// A run of machine code has ended like this. If its frame has returned, its caller may be able to go on as
+/// machine code, and so on.
 ///
 /// # Safety
 /// The state is as [`run_untimed`] leaves it.
@@ -434,11 +318,12 @@ unsafe fn run_all(
     unsafe { run_on(vm, run(vm, base, inst, code, entry)) }
 }
 
-/// Machine code has been left, and all that called it with it: frames of the running thread above `floor` that were it when they called will go on as machine code when
-/// their call comes back.
+/// Machine code has been left, and all that called it with it: frames of the running thread above `floor`
+/// that were it when they called will go on as machine code when their call comes back.
 ///
 /// # Safety
-/// The state is as handlers leave it; `floor` is the base of a frame of the running thread, or was until it returned.
+/// The state is as handlers leave it; `floor` is the base of a frame of the running thread, or was until it
+/// returned.
 unsafe fn mark_callers(vm: *mut Vm, floor: *mut Value) {
     // SAFETY: frames are linked by their deltas down to the first one of the stack.
     unsafe {
@@ -463,10 +348,12 @@ unsafe fn mark_callers(vm: *mut Vm, floor: *mut Value) {
     }
 }
 
-/// Runs machine code for the complete frame at `base`, unless it turns out not to be worth entering: then it refuses, and is not entered any more.
+/// Runs machine code for the complete frame at `base`, unless it turns out not to be worth entering: then it
+/// refuses, and is not entered any more.
 ///
 /// # Safety
-/// `code` is that of `inst`, whose closure's frame is at `base`, and its number of an entry is where the frame's `pc` is.
+/// `code` is that of `inst`, whose closure's frame is at `base`, and its number of an entry is where the
+/// frame's `pc` is.
 #[inline(never)]
 unsafe fn run(
     vm: *mut Vm,
@@ -475,7 +362,8 @@ unsafe fn run(
     code: *const MachineCode,
     entry: u32,
 ) -> u64 {
-    // SAFETY: the caller's promise. Code whose instance dies meanwhile is not freed before somebody asks for it (`Machine::bury`), and nobody does between its end and here.
+    // SAFETY: the caller's promise. Code whose instance dies meanwhile is not freed before somebody asks for
+    // it (`Machine::bury`), and nobody does between its end and here.
     unsafe {
         let judged = entry == MachineCode::START || !(*code).starts;
         // Who counts to find out what is hot does so to be the same in each run.
@@ -484,7 +372,8 @@ unsafe fn run(
         }
         if (*code).entered.are_short() {
             match (*code).starts {
-                // Exits have cut short what it would do: it is made anew, which code that is not entered would never be.
+                // Exits have cut short what it would do: it is made anew, which code that is not entered
+                // would never be.
                 _ if (*code).patience.ends_early((*code).exits.total()) => {
                     (*code).entered.begin_anew();
                     return run_untimed(vm, base, inst, code, entry);
@@ -554,7 +443,8 @@ impl Ran {
     }
 }
 
-/// What follows a run of machine code that has answered this: the state is what it was before, with `outer` for whether machine code ran, and exits are counted.
+/// What follows a run of machine code that has answered this: the state is what it was before, with `outer`
+/// for whether machine code ran, and exits are counted.
 ///
 /// # Safety
 /// Behind the call, with what was entered into the list before it.
@@ -587,7 +477,8 @@ pub(super) unsafe fn ended(vm: *mut Vm, ran: Ran, active: *mut Active, outer: bo
         if (*vm).lua.machine.wants_exits || perilune_trace::on(Category::Compile) {
             (*vm).tell_exit();
         }
-        // The frames are as they were, and so their instances are alive. The code is that of the innermost one, or of one that has it inlined.
+        // The frames are as they were, and so their instances are alive. The code is that of the innermost
+        // one, or of one that has it inlined.
         let mut base = (*vm).lua.base;
         for _ in 0..=MOST_INLINED {
             let f = frame(base);
@@ -609,7 +500,8 @@ pub(super) unsafe fn ended(vm: *mut Vm, ran: Ran, active: *mut Active, outer: bo
     }
 }
 
-/// Machine code of `inst` has been left because something was not as expected: what is to be learnt from that, and whether it goes on being used.
+/// Machine code of `inst` has been left because something was not as expected: what is to be learnt from
+/// that, and whether it goes on being used.
 ///
 /// # Safety
 /// The instance lives, and has machine code.
@@ -632,7 +524,8 @@ unsafe fn judge_exit(vm: *mut Vm, inst: *mut ProtoInst) {
     }
 }
 
-/// For machine code: what has come of a call of machine code, whose answer this is. If the callee has replaced itself by a tail call, that is followed, without native frames being piled up.
+/// For machine code: what has come of a call of machine code, whose answer this is. If the callee has
+/// replaced itself by a tail call, that is followed, without native frames being piled up.
 ///
 /// # Safety
 /// Called by machine code, or for it, with the answer as it was.
@@ -646,7 +539,8 @@ pub(crate) unsafe extern "C-unwind" fn follow(vm: *mut Vm, mut answer: u64) -> u
                 save!(vm, base, (*inst).code);
                 return LEAVE;
             }
-            // As machine code calls it. If its instance dies meanwhile, its addresses on the native stack keep the code.
+            // As machine code calls it. If its instance dies meanwhile, its addresses on the native stack
+            // keep the code.
             let run: Run = std::mem::transmute::<*const (), Run>((*inst).native);
             answer = run(vm, base, inst, MachineCode::START);
         }
@@ -654,7 +548,8 @@ pub(crate) unsafe extern "C-unwind" fn follow(vm: *mut Vm, mut answer: u64) -> u
     }
 }
 
-/// Calls the machine code of the function whose complete frame is at `base`, at an entry, which is where the frame's `pc` is.
+/// Calls the machine code of the function whose complete frame is at `base`, at an entry, which is where the
+/// frame's `pc` is.
 ///
 /// # Safety
 /// The instance is that of the frame's function, and has machine code with this entry.
@@ -709,8 +604,10 @@ impl Waiting {
     }
 }
 
-/// For machine code: has the interpreter do the instruction at `pc`, with all values of the frame in its registers. [`STAY`]: the frame's record has the `pc` to go on at, and
-/// the frame is where it was, unless the instruction is `VARARGPREP`, which moves it to the state's `base`. Whatever else it is, machine code returns it.
+/// For machine code: has the interpreter do the instruction at `pc`, with all values of the frame in its
+/// registers. [`STAY`]: the frame's record has the `pc` to go on at, and the frame is where it was, unless
+/// the instruction is `VARARGPREP`, which moves it to the state's `base`. Whatever else it is, machine code
+/// returns it.
 ///
 /// What the instruction calls, a metamethod say, is run to its end if it has machine code.
 ///
@@ -741,7 +638,8 @@ pub(crate) unsafe extern "C-unwind" fn step(
     }
 }
 
-/// For machine code: `VARARGPREP`, at `pc`, where somebody looks at instructions, or there is no room, by the interpreter. The base of the frame where it is then, or how machine code is left.
+/// For machine code: `VARARGPREP`, at `pc`, where somebody looks at instructions, or there is no room, by the
+/// interpreter. The base of the frame where it is then, or how machine code is left.
 ///
 /// # Safety
 /// Called by machine code for its frame, whose arguments end at the top.
@@ -767,8 +665,8 @@ pub(crate) unsafe extern "C-unwind" fn move_up(
     }
 }
 
-/// For machine code: has the interpreter do the instruction at `pc`, which ends the frame at `base`: a return, or a tail call. The answer is that of [`super::Run`]: the base, if
-/// the caller's frame goes on.
+/// For machine code: has the interpreter do the instruction at `pc`, which ends the frame at `base`: a
+/// return, or a tail call. The answer is that of [`super::Run`]: the base, if the caller's frame goes on.
 ///
 /// # Safety
 /// Called by machine code for its frame.
@@ -784,7 +682,8 @@ pub(crate) unsafe extern "C-unwind" fn finish(
         // Where it lay before it moved above its extra arguments.
         let called = base.sub((*frame(base)).shift_or_zero());
         let is_first = parent == base;
-        // Before anything that may move the stack: a frame that waits at an address of old would not be known when it comes to it, and be gone on with while it waits.
+        // Before anything that may move the stack: a frame that waits at an address of old would not be known
+        // when it comes to it, and be gone on with while it waits.
         let waiting = Waiting::of(vm, parent);
         let mut tail = None;
         if !(*vm).lua.machine.watched {
@@ -813,11 +712,13 @@ pub(crate) unsafe extern "C-unwind" fn finish(
                 return exit;
             }
         }
-        // An error that `pcall` has caught goes on with a frame further down, since that of `pcall` is in between.
+        // An error that `pcall` has caught goes on with a frame further down, since that of `pcall` is in
+        // between.
         if (*vm).lua.base != parent {
             return LEAVE;
         }
-        // Whoever gets the answer finds its own frame by this, and a collection, or a finaliser's frame, may have taken the record's place since it was left. It lies where values have nothing.
+        // Whoever gets the answer finds its own frame by this, and a collection, or a finaliser's frame, may
+        // have taken the record's place since it was left. It lies where values have nothing.
         (*frame(called)).delta = called.offset_from(parent) as u32;
         called as u64
     }

@@ -1,6 +1,7 @@
 //! Steps of generic loops over tables, for machine code: what its own few instructions do not do.
 //!
-//! They are leaves: they raise nothing, call nothing, collect nothing, and change nothing but the loop's registers; so whatever machine code knows stays true.
+//! They are leaves: they raise nothing, call nothing, collect nothing, and change nothing but the loop's
+//! registers; so whatever machine code knows stays true.
 
 use crate::Vm;
 use crate::interp::loops::ForNext;
@@ -17,7 +18,8 @@ pub const ITEM: u64 = ForNext::Item as u64;
 /// There is none.
 pub const END: u64 = ForNext::End as u64;
 
-/// A step of the loop with `count` variables whose first register is at `a`: it has one of the two natives whose steps are known, a table, and, for `next`, a cursor.
+/// A step of the loop with `count` variables whose first register is at `a`: it has one of the two natives
+/// whose steps are known, a table, and, for `next`, a cursor.
 ///
 /// # Safety
 /// Called by machine code for its frame, whose loop it is; the registers' slots hold what they do.
@@ -82,7 +84,8 @@ unsafe fn ipairs(vm: &Vm, a: *mut Value, t: Gc<Table>, count: u64) -> u64 {
     }
 }
 
-/// The next node, and the position behind it, in a table without fields of which node `at` is next if the control variable is the key of the one before it.
+/// The next node, and the position behind it, in a table without fields of which node `at` is next if the
+/// control variable is the key of the one before it.
 ///
 /// # Safety
 /// As [`iterate`].

@@ -1,12 +1,18 @@
-//! Leaves: what machine code calls for tables where its own instructions end, and what needs nothing of the frame.
+//! Leaves: what machine code calls for tables where its own instructions end, and what needs nothing of the
+//! frame.
 //!
-//! An instruction that is left to the interpreter ([`super::step`]) costs storing all values and the position, and whatever is known of tables is forgotten, since anything may happen there. Most of
-//! what tables are asked for is far less than that: it neither raises an error, nor calls anything, nor collects. That is what a *leaf* does: it gets values, answers with values, and looks at no
-//! frame. Where it would have to do more it does nothing and says so ([`UNKNOWN`], [`NOT_DONE`]); then the instruction is done by the interpreter, from its beginning.
+//! An instruction that is left to the interpreter ([`super::step`]) costs storing all values and the
+//! position, and whatever is known of tables is forgotten, since anything may happen there. Most of what
+//! tables are asked for is far less than that: it neither raises an error, nor calls anything, nor collects.
+//! That is what a *leaf* does: it gets values, answers with values, and looks at no frame. Where it would
+//! have to do more it does nothing and says so ([`UNKNOWN`], [`NOT_DONE`]); then the instruction is done by
+//! the interpreter, from its beginning.
 //!
-//! A leaf may allocate, since allocating does not collect. If a collection is due afterwards machine code sees that ([`layout::VM_DUE`](super::layout::VM_DUE)), and calls [`collect`], which is no leaf.
+//! A leaf may allocate, since allocating does not collect. If a collection is due afterwards machine code
+//! sees that ([`layout::VM_DUE`](super::layout::VM_DUE)), and calls [`collect`], which is no leaf.
 //!
-//! A leaf that reads may put the interned twin of a string into the register that has it, as the interpreter does (`interp/index.rs`).
+//! A leaf that reads may put the interned twin of a string into the register that has it, as the interpreter
+//! does (`interp/index.rs`).
 
 use super::{LEAVE, STAY};
 use crate::Vm;
@@ -29,7 +35,8 @@ pub const NOT_DONE: u64 = 0;
 /// So many tables are asked one after the other, along `__index`.
 const CHAIN: usize = 16;
 
-/// What table `t` and those along its `__index` have for the key, as long as no function has to be called. `key` is no string that is not interned.
+/// What table `t` and those along its `__index` have for the key, as long as no function has to be called.
+/// `key` is no string that is not interned.
 #[inline(always)]
 unsafe fn look_up(vm: *mut Vm, t: *mut Table, key: Value, own: Value) -> Answer {
     // SAFETY: the caller's: a live table.
@@ -145,7 +152,8 @@ unsafe fn refused(vm: *mut Vm) -> u64 {
     NOT_DONE
 }
 
-/// `table[key] = value` for an integer, the value in two parts. The answer is not [`NOT_DONE`] if it has been done.
+/// `table[key] = value` for an integer, the value in two parts. The answer is not [`NOT_DONE`] if it has been
+/// done.
 pub(super) unsafe extern "C-unwind" fn set_int(
     vm: *mut Vm,
     t: *mut Table,
@@ -166,7 +174,8 @@ pub(super) unsafe extern "C-unwind" fn set_int(
     }
 }
 
-/// Appends a value, not nil, to the array of a table that has nothing but an array and fields: nothing but arrays is changed. The answer is not [`NOT_DONE`] if it has been done.
+/// Appends a value, not nil, to the array of a table that has nothing but an array and fields: nothing but
+/// arrays is changed. The answer is not [`NOT_DONE`] if it has been done.
 pub(super) unsafe extern "C-unwind" fn append(
     vm: *mut Vm,
     t: *mut Table,
@@ -193,7 +202,8 @@ pub(super) unsafe extern "C-unwind" fn set(
     payload: u64,
     tag: u64,
 ) -> u64 {
-    // SAFETY: called by machine code of the domain that owns the state, for a live table, a register and a value.
+    // SAFETY: called by machine code of the domain that owns the state, for a live table, a register and a
+    // value.
     unsafe {
         let t = Gc::from_ptr(t);
         match (*key).tag() {
@@ -228,7 +238,8 @@ pub(super) unsafe extern "C-unwind" fn length(vm: *mut Vm, t: *mut Table) -> u64
 
 /// `table.name`, for a name that is a constant, whatever the shape of the table.
 pub(super) unsafe extern "C-unwind" fn get_field(vm: *mut Vm, t: *mut Table, name: *mut LuaString) -> Answer {
-    // SAFETY: called by machine code of the domain that owns the state, for a live table and an interned string.
+    // SAFETY: called by machine code of the domain that owns the state, for a live table and an interned
+    // string.
     unsafe {
         if let Some(slot) = (*vm).lua.caches.shared.find_own((*t).shape, name) {
             let v = *(*t).slots.add(slot as usize);
@@ -247,7 +258,8 @@ pub(super) unsafe extern "C-unwind" fn get_field(vm: *mut Vm, t: *mut Table, nam
     }
 }
 
-/// The same where tables like it have had no field of their own of that name: what their class has is asked for first.
+/// The same where tables like it have had no field of their own of that name: what their class has is asked
+/// for first.
 pub(super) unsafe extern "C-unwind" fn get_inherited(
     vm: *mut Vm,
     t: *mut Table,
@@ -265,7 +277,8 @@ pub(super) unsafe extern "C-unwind" fn get_inherited(
     }
 }
 
-/// What the shared cache says of field `name` of tables like `t`, which for a dictionary is what its class has; nil: nothing.
+/// What the shared cache says of field `name` of tables like `t`, which for a dictionary is what its class
+/// has; nil: nothing.
 #[inline(always)]
 unsafe fn remembered(vm: *mut Vm, t: *mut Table, name: *mut LuaString) -> Value {
     // SAFETY: the caller's: a live table; what an entry of this version says is there.
@@ -320,8 +333,9 @@ unsafe fn search_field(vm: *mut Vm, t: *mut Table, name: *mut LuaString) -> Answ
     }
 }
 
-/// Where the class of a table that lacks field `name` has it: the address of a value, or, if `wanted` is [`PROTO_NODE`], of a node. For a site whose cache `d` is not for this table, or out of date; it is renewed if that is so, or if nobody knows the place yet.
-/// 0: the instruction is to be done by the interpreter.
+/// Where the class of a table that lacks field `name` has it: the address of a value, or, if `wanted` is
+/// [`PROTO_NODE`], of a node. For a site whose cache `d` is not for this table, or out of date; it is renewed
+/// if that is so, or if nobody knows the place yet. 0: the instruction is to be done by the interpreter.
 pub(super) unsafe extern "C-unwind" fn place_in_class(
     vm: *mut Vm,
     t: *mut Table,
@@ -329,7 +343,8 @@ pub(super) unsafe extern "C-unwind" fn place_in_class(
     k: *const Value,
     d_and_kind: u64,
 ) -> u64 {
-    // SAFETY: called by machine code of the domain that owns the state, for a live table, an interned string, and a cache of the constants of an instance that lives.
+    // SAFETY: called by machine code of the domain that owns the state, for a live table, an interned string,
+    // and a cache of the constants of an instance that lives.
     unsafe {
         let (d, wanted) = (d_and_kind as u16, (d_and_kind >> 32) as u32);
         if shape::is_dict((*t).shape) || (*t).metatable.is_null() {
@@ -362,7 +377,8 @@ pub(super) unsafe extern "C-unwind" fn set_field(
     payload: u64,
     tag: u64,
 ) -> u64 {
-    // SAFETY: called by machine code of the domain that owns the state, for a live table, an interned string and a value.
+    // SAFETY: called by machine code of the domain that owns the state, for a live table, an interned string
+    // and a value.
     unsafe {
         let (t, name) = (Gc::from_ptr(t), Gc::from_ptr(name));
         if !is_plain(vm, t, name.into()) {
@@ -375,7 +391,8 @@ pub(super) unsafe extern "C-unwind" fn set_field(
     }
 }
 
-/// A new table of a shape that this domain knows, with room for so many fields, at least those of the shape, and elements.
+/// A new table of a shape that this domain knows, with room for so many fields, at least those of the shape,
+/// and elements.
 pub(super) unsafe extern "C-unwind" fn new_table(
     vm: *mut Vm,
     shape: u64,
@@ -389,7 +406,8 @@ pub(super) unsafe extern "C-unwind" fn new_table(
 /// The collector hears of tables that are not made once for so many bytes.
 const PORTION: i64 = 64 << 10;
 
-/// Machine code has not made tables: the word at [`layout::VM_UNMADE`](super::layout::VM_UNMADE) is below zero, and is what it was.
+/// Machine code has not made tables: the word at [`layout::VM_UNMADE`](super::layout::VM_UNMADE) is below
+/// zero, and is what it was.
 pub(super) unsafe extern "C-unwind" fn count_unmade(vm: *mut Vm) -> u64 {
     // SAFETY: called by machine code of the domain that owns the state.
     unsafe {
@@ -400,7 +418,8 @@ pub(super) unsafe extern "C-unwind" fn count_unmade(vm: *mut Vm) -> u64 {
     0
 }
 
-/// `SETLIST`: puts so many values behind the register at `a` into the table that it has, from index `start + 1` on. The answer is not [`NOT_DONE`] if it has been done.
+/// `SETLIST`: puts so many values behind the register at `a` into the table that it has, from index
+/// `start + 1` on. The answer is not [`NOT_DONE`] if it has been done.
 pub(super) unsafe extern "C-unwind" fn set_list(vm: *mut Vm, a: *mut Value, count: u64, start: u64) -> u64 {
     // SAFETY: called by machine code of the domain that owns the state, for registers of its frame.
     unsafe {
@@ -413,18 +432,21 @@ pub(super) unsafe extern "C-unwind" fn set_list(vm: *mut Vm, a: *mut Value, coun
     }
 }
 
-/// `CLOSURE`: register `a` of the frame at `base` becomes a function of the prototype `number`. The answer is not [`NOT_DONE`] if it has been done.
+/// `CLOSURE`: register `a` of the frame at `base` becomes a function of the prototype `number`. The answer is
+/// not [`NOT_DONE`] if it has been done.
 pub(super) unsafe extern "C-unwind" fn make_closure(
     vm: *mut Vm,
     base: *mut Value,
     a: u64,
     number: u64,
 ) -> u64 {
-    // SAFETY: called by machine code for its frame; the registers that the function refers to are in their slots.
+    // SAFETY: called by machine code for its frame; the registers that the function refers to are in their
+    // slots.
     unsafe { if (*vm).make_closure(base, a as usize, number as usize) { 1 } else { refused(vm) } }
 }
 
-/// `CLOSE`: variables from the register at `level` on are over. The answer is [`NOT_DONE`] if there may be some to be closed.
+/// `CLOSE`: variables from the register at `level` on are over. The answer is [`NOT_DONE`] if there may be
+/// some to be closed.
 pub(super) unsafe extern "C-unwind" fn close(vm: *mut Vm, level: *mut Value) -> u64 {
     // SAFETY: called by machine code for its frame.
     unsafe {
@@ -451,9 +473,10 @@ pub(super) unsafe extern "C-unwind" fn equal(x: *const Value, y: *const Value) -
     }
 }
 
-/// A collection is due, in the frame at `base`, whose values are in its registers, and whose instruction at `pc` is about to be done (`done`: 0), or has been. Does a step of it, and what comes with
-/// that. [`STAY`]: all that was known of tables holds, whatever the epoch of objects is now, and the frame is where it was. Else machine code returns the answer; the instruction to go on
-/// with is in the frame's record.
+/// A collection is due, in the frame at `base`, whose values are in its registers, and whose instruction at
+/// `pc` is about to be done (`done`: 0), or has been. Does a step of it, and what comes with that. [`STAY`]:
+/// all that was known of tables holds, whatever the epoch of objects is now, and the frame is where it was.
+/// Else machine code returns the answer; the instruction to go on with is in the frame's record.
 ///
 /// # Safety
 /// Called by machine code for its frame.
@@ -470,7 +493,8 @@ pub(super) unsafe extern "C-unwind" fn collect(
         (*vm).lua.top = frame_ceiling(base);
         let i = *pc;
         if matches!(i.op(), Some(Op::NewTable | Op::Closure | Op::Concat)) {
-            // As `slow_gc`: the compiler puts a new object above everything live. What is to be overwritten by it is over.
+            // As `slow_gc`: the compiler puts a new object above everything live. What is to be overwritten
+            // by it is over.
             let mut stale = base.add(i.a() as usize + done as usize);
             while stale < (*vm).lua.top {
                 *stale = Value::NIL;

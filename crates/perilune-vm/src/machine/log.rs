@@ -1,10 +1,15 @@
-//! What functions meet while something is hot: recorded by a dispatch table of its own for so many instructions, then handed to the specializer.
+//! What functions meet while something is hot: recorded by a dispatch table of its own for so many
+//! instructions, then handed to the specializer.
 //!
-//! A function is *hot* when its loops have come round, and it has made calls, often enough ([`Specializer::threshold`]; the instance counts), or when ticks have found it running (`ticks.rs`). From then on the domain
-//! runs with [`LOGGING`], whose every entry notes what the last instruction came to, what registers hold where a function or a loop
-//! begins, and then does what the instruction wants: for all functions that run meanwhile, since what a loop calls is as hot as the loop. When the quota is used up, the specializer gets the [`Log`]s.
+//! A function is *hot* when its loops have come round, and it has made calls, often enough
+//! ([`Specializer::threshold`]; the instance counts), or when ticks have found it running (`ticks.rs`). From
+//! then on the domain runs with [`LOGGING`], whose every entry notes what the last instruction came to, what
+//! registers hold where a function or a loop begins, and then does what the instruction wants: for all
+//! functions that run meanwhile, since what a loop calls is as hot as the loop. When the quota is used up,
+//! the specializer gets the [`Log`]s.
 //!
-//! A log has tags, kinds and numbers of shapes, and no value: nothing in it keeps an object alive or is anything to another domain.
+//! A log has tags, kinds and numbers of shapes, and no value: nothing in it keeps an object alive or is
+//! anything to another domain.
 
 use super::LOOP_ENTRIES;
 use super::paths::{AccessPlace, MOST_PATHS, OperatorPlace, Path, access_place, operator_place, path};
@@ -45,11 +50,14 @@ pub struct Log {
     /// By which functions, as [`Log::function`] says, and how often: the first that were seen.
     callers: Vec<(usize, u32)>,
     sites: Box<[Site]>,
-    /// By instruction, GETFIELD or SELF: how tables that lack the field come by it. More than [`MOST_PATHS`]: there were others.
+    /// By instruction, GETFIELD or SELF: how tables that lack the field come by it. More than [`MOST_PATHS`]:
+    /// there were others.
     paths: HashMap<usize, Vec<Path>>,
-    /// By instruction, an operator, or a call of tables: where it has found a metamethod; `None`: in several places.
+    /// By instruction, an operator, or a call of tables: where it has found a metamethod; `None`: in several
+    /// places.
     operators: HashMap<usize, Option<OperatorPlace>>,
-    /// By instruction, GETFIELD or SETFIELD: where the metamethod for a field that tables lacked was; `None`: in several places.
+    /// By instruction, GETFIELD or SETFIELD: where the metamethod for a field that tables lacked was; `None`:
+    /// in several places.
     accesses: HashMap<usize, Option<AccessPlace>>,
     /// By instruction: tags of all registers where a loop begins, and at 0 where the function does.
     heads: Vec<Option<Box<[Tags]>>>,
@@ -121,12 +129,14 @@ impl Log {
         &self.sites[at]
     }
 
-    /// How tables that lacked the field of instruction `at` came by it; `None`: some not by shapes alone, or there were too many.
+    /// How tables that lacked the field of instruction `at` came by it; `None`: some not by shapes alone, or
+    /// there were too many.
     pub fn paths(&self, at: usize) -> Option<&[Path]> {
         self.paths.get(&at).map(Vec::as_slice).filter(|paths| !paths.is_empty() && paths.len() <= MOST_PATHS)
     }
 
-    /// Where instruction `at`, an operator, or a call of tables, has always found its metamethod, if shapes alone say so.
+    /// Where instruction `at`, an operator, or a call of tables, has always found its metamethod, if shapes
+    /// alone say so.
     pub fn operator(&self, at: usize) -> Option<OperatorPlace> {
         self.operators.get(&at).copied().flatten()
     }
@@ -149,7 +159,8 @@ impl Log {
         }
     }
 
-    /// What registers held whenever the loop that begins with instruction `at` began or came round, or, for 0, the function began; `None`: it did not, or none begins there.
+    /// What registers held whenever the loop that begins with instruction `at` began or came round, or, for
+    /// 0, the function began; `None`: it did not, or none begins there.
     pub fn head(&self, at: usize) -> Option<&[Tags]> {
         self.heads[at].as_deref().filter(|tags| tags.iter().any(|tags| tags.is_any()))
     }
@@ -171,9 +182,11 @@ pub struct Recording {
     pub logs: Vec<Log>,
     /// How many instructions have been seen, those of functions without a log included.
     pub instructions: u32,
-    /// Nanoseconds of processor time that the domain's thread took for library functions and allocations among them.
+    /// Nanoseconds of processor time that the domain's thread took for library functions and allocations
+    /// among them.
     pub library: u64,
-    /// Which part of the program's time is the interpreter's by now, as far as can be told: what is recorded is a part of that.
+    /// Which part of the program's time is the interpreter's by now, as far as can be told: what is recorded
+    /// is a part of that.
     pub interpreted: f32,
 }
 
@@ -200,7 +213,8 @@ pub(crate) struct Logging {
     seen: u32,
     /// What the thread had taken when this began, in nanoseconds, and when that was, in ticks.
     begun: (u64, u64),
-    /// When the instruction that is under way began, in ticks, if it is one that may take long: it calls a native, or allocates. Else 0.
+    /// When the instruction that is under way began, in ticks, if it is one that may take long: it calls a
+    /// native, or allocates. Else 0.
     since: u64,
     /// What those before it have taken.
     library: u64,
@@ -283,7 +297,8 @@ op!(
 });
 
 impl Vm {
-    /// A loop of the running function `inst`, which has no machine code for it, comes round once more, or the function calls.
+    /// A loop of the running function `inst`, which has no machine code for it, comes round once more, or the
+    /// function calls.
     #[inline]
     pub(super) unsafe fn count_round(&mut self, inst: *mut ProtoInst) {
         // SAFETY: the running frame's closure has this instance.
@@ -305,8 +320,9 @@ impl Vm {
         unsafe { self.begin_log_of(inst, self.lua.machine.quota, false) }
     }
 
-    /// Machine code of `inst` has been left for the interpreter, since something was not as expected, so often by now. Now and then what follows is recorded, so that the next machine code of the function knows
-    /// more than that this one was wrong: values that are of two types in one place are so in others.
+    /// Machine code of `inst` has been left for the interpreter, since something was not as expected, so
+    /// often by now. Now and then what follows is recorded, so that the next machine code of the function
+    /// knows more than that this one was wrong: values that are of two types in one place are so in others.
     ///
     /// # Safety
     /// The instance lives.
@@ -378,7 +394,8 @@ impl Vm {
                         }
                         false => {
                             log.sites[op].leaves += 1;
-                            // A frame that has moved above its extra arguments gives way to one where it was before.
+                            // A frame that has moved above its extra arguments gives way to one where it was
+                            // before.
                             let replaces = base == frame || log.proto.is_vararg && base < frame;
                             if at == 0 && replaces && i.op() == Some(Op::TailCall) {
                                 log.sites[op].calls_of((*inst).proto as usize);
@@ -588,7 +605,8 @@ impl Vm {
         }
         let nanos = now_ns().saturating_sub(logging.begun.0);
         let passed = ticks().saturating_sub(logging.begun.1).max(1);
-        // The thread may have waited for a processor meanwhile. It may also be another one than that which began, and have taken less.
+        // The thread may have waited for a processor meanwhile. It may also be another one than that which
+        // began, and have taken less.
         let library = (nanos as f64 * (logging.library as f64 / passed as f64).min(1.0)) as u64;
         let logs = logging.logs.into_iter().map(|(_, log)| log).collect();
         let interpreted = self.lua.machine.ticks.interpreted();

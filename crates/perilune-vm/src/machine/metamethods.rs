@@ -1,11 +1,14 @@
 //! Metamethods that are functions of Lua, for machine code that calls them itself.
 //!
-//! An instruction whose operand has a metamethod is a call of it with the operands, whose result finishes the instruction. Machine code asks a *leaf* (`leaf.rs`) which function the interpreter would
-//! call, and calls that as it calls others, in a frame above all registers of its own, whose record says what becomes of the result, as the interpreter's does ([`Ends`]). So whoever meets the frame, an error, a yield, a
-//! traceback, cannot tell who has begun it.
+//! An instruction whose operand has a metamethod is a call of it with the operands, whose result finishes the
+//! instruction. Machine code asks a *leaf* (`leaf.rs`) which function the interpreter would call, and calls
+//! that as it calls others, in a frame above all registers of its own, whose record says what becomes of the
+//! result, as the interpreter's does ([`Ends`]). So whoever meets the frame, an error, a yield, a traceback,
+//! cannot tell who has begun it.
 //!
-//! A leaf answers for functions of the domain's own alone, and where nothing else comes before the metamethod: no conversion, no key that is there, no other table along `__index`. Anything
-//! else is the interpreter's.
+//! A leaf answers for functions of the domain's own alone, and where nothing else comes before the
+//! metamethod: no conversion, no key that is there, no other table along `__index`. Anything else is the
+//! interpreter's.
 
 use crate::Vm;
 use crate::frame::{CONT_COMPARE, CONT_DISCARD, CONT_STORE};
@@ -153,7 +156,8 @@ pub(super) unsafe extern "C-unwind" fn operator_function(
     x: *const Value,
     y: *const Value,
 ) -> *const LuaClosure {
-    // SAFETY: called by machine code of the domain that owns the state, with the number of an event of an [`Operator`] and the addresses of two values.
+    // SAFETY: called by machine code of the domain that owns the state, with the number of an event of an
+    // [`Operator`] and the addresses of two values.
     unsafe {
         let (x, y) = (*x, *y);
         let tables = (x.tag() == Tag::TABLE, y.tag() == Tag::TABLE);
@@ -210,7 +214,8 @@ pub(super) unsafe extern "C-unwind" fn index_function(
     t: *mut Table,
     key: *const Value,
 ) -> *const LuaClosure {
-    // SAFETY: called by machine code of the domain that owns the state, for a live table and a register or constant.
+    // SAFETY: called by machine code of the domain that owns the state, for a live table and a register or
+    // constant.
     unsafe { for_key(vm, t, key, Event::Index) }
 }
 

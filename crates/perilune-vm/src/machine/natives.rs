@@ -2,12 +2,18 @@
 //!
 //! Three ways, the first that will do:
 //! 1. What a native does is instructions of machine code ([`crate::Intrinsic`]).
-//! 2. Its quick form is called ([`crate::Quick`]), with the arguments in their registers: it needs nothing of the frame, so nothing else is stored, and what is known of tables stays known as
-//!    far as the form's effect says. Where that has nothing to say, the call is done in one of the other ways, from its beginning.
-//! 3. [`call_native`] pushes the native's frame and runs it, as the interpreter does, without its dispatch: for natives that do not call Lua. [`iterate_native`] does so for generic loops. All others, and all that is out of the ordinary, are the interpreter's ([`super::step`]): what those
-//!    call is driven as any other call (`callees.rs`).
+//! 2. Its quick form is called ([`crate::Quick`]), with the arguments in their registers: it needs nothing of
+//!    the frame, so nothing else is stored, and what is known of tables stays known as far as the form's
+//!    effect says. Where that has nothing to say, the call is done in one of the other ways, from its
+//!    beginning.
+//! 3. [`call_native`] pushes the native's frame and runs it, as the interpreter does, without its dispatch:
+//!    for natives that do not call Lua. [`iterate_native`] does so for generic loops. All others, and all
+//!    that is out of the ordinary, are the interpreter's ([`super::step`]): what those call is driven as any
+//!    other call (`callees.rs`).
 //!
-//! A quick form has no frame, so a sample that is taken in one is its caller's. Nothing else can see that there is none: hooks keep machine code from running at all, errors are raised by the native itself, and nobody else asks.
+//! A quick form has no frame, so a sample that is taken in one is its caller's. Nothing else can see that
+//! there is none: hooks keep machine code from running at all, errors are raised by the native itself, and
+//! nobody else asks.
 
 use super::callees::drive;
 use super::entry::{Waiting, proceeded, step};
@@ -24,7 +30,8 @@ use crate::object::{TABLE_IS_PROTO, Table};
 use crate::value::{Gc, Value};
 use perilune_syntax::Instr;
 
-/// For machine code: does the `CALL` at `pc`, which has called natives that call no Lua. As [`step`], which does it if it is something else, or out of the ordinary.
+/// For machine code: does the `CALL` at `pc`, which has called natives that call no Lua. As [`step`], which
+/// does it if it is something else, or out of the ordinary.
 ///
 /// # Safety
 /// As [`step`].
@@ -34,7 +41,8 @@ pub(crate) unsafe extern "C-unwind" fn call_native(
     k: *const Value,
     pc: *const Instr,
 ) -> u64 {
-    // SAFETY: the caller's promise; nothing is written before it is clear that the native's frame can be pushed.
+    // SAFETY: the caller's promise; nothing is written before it is clear that the native's frame can be
+    // pushed.
     unsafe {
         let i = *pc;
         let func = base.add(i.a() as usize);
@@ -60,8 +68,9 @@ pub(crate) unsafe extern "C-unwind" fn call_native(
     }
 }
 
-/// For machine code: the `TFORCALL` at `pc`, whose iterator has been a native that calls no Lua, or the function of a coroutine. As [`step`], which does it if it is something else, or out of the ordinary: then the `TFORLOOP` behind it may
-/// have been done, too.
+/// For machine code: the `TFORCALL` at `pc`, whose iterator has been a native that calls no Lua, or the
+/// function of a coroutine. As [`step`], which does it if it is something else, or out of the ordinary: then
+/// the `TFORLOOP` behind it may have been done, too.
 ///
 /// # Safety
 /// As [`step`].
@@ -113,7 +122,8 @@ pub(crate) unsafe extern "C-unwind" fn iterate_native(
     }
 }
 
-/// Runs a native that is to give so many results, in a frame of its own above `func`, for the frame at `base`, whose record says where that goes on: as [`step`].
+/// Runs a native that is to give so many results, in a frame of its own above `func`, for the frame at
+/// `base`, whose record says where that goes on: as [`step`].
 ///
 /// # Safety
 /// The native is that in `func`, its arguments end at `top`, and there is room behind them.
@@ -177,9 +187,11 @@ unsafe fn act(vm: *mut Vm, waiting: Waiting, flow: Flow) -> u64 {
     }
 }
 
-/// `CONCAT`: `n` strings or numbers, few, in the registers from `at` on become one string, in the first. The answer is not [`NOT_DONE`] if it has been done.
+/// `CONCAT`: `n` strings or numbers, few, in the registers from `at` on become one string, in the first. The
+/// answer is not [`NOT_DONE`] if it has been done.
 pub(super) unsafe extern "C-unwind" fn concat(vm: *mut Vm, at: *mut Value, n: u64) -> u64 {
-    // SAFETY: called by machine code of the domain that owns the state, for registers of its frame. The texts of few numbers need no strings of their own.
+    // SAFETY: called by machine code of the domain that owns the state, for registers of its frame. The texts
+    // of few numbers need no strings of their own.
     unsafe {
         if (*vm).concat_in_place(at, n as usize) {
             return 1;
@@ -189,7 +201,8 @@ pub(super) unsafe extern "C-unwind" fn concat(vm: *mut Vm, at: *mut Value, n: u6
     }
 }
 
-/// How two strings compare: 0, 1 or 2 if the first comes before the second, is the same, or comes after it. [`UNKNOWN`]: they are not both strings.
+/// How two strings compare: 0, 1 or 2 if the first comes before the second, is the same, or comes after
+/// it. [`UNKNOWN`]: they are not both strings.
 pub(super) unsafe extern "C-unwind" fn order(x: *const Value, y: *const Value) -> u64 {
     // SAFETY: called by machine code for registers or constants of its frame.
     unsafe {
@@ -209,13 +222,15 @@ impl Vm {
         self.lua.errors.take_value();
     }
 
-    /// Whether a quick form may store into the table as if nobody else minded: it has no metatable, and is nobody's but this domain's.
+    /// Whether a quick form may store into the table as if nobody else minded: it has no metatable, and is
+    /// nobody's but this domain's.
     #[inline]
     pub fn may_store_quickly(&self, t: Gc<Table>) -> bool {
         t.metatable.is_null() && !t.minds_stores() && !t.is_guarded()
     }
 
-    /// Whether a table without a metatable may get this one as if nobody else minded: it has no finaliser, and the table is nobody's metatable or class.
+    /// Whether a table without a metatable may get this one as if nobody else minded: it has no finaliser,
+    /// and the table is nobody's metatable or class.
     #[inline]
     pub fn may_get_metatable_quickly(&mut self, t: Gc<Table>, metatable: Gc<Table>) -> bool {
         self.may_store_quickly(t)

@@ -1,10 +1,13 @@
 //! Where tables have what they inherit, said by shapes alone.
 //!
-//! A method is found by a chain of tables: the object lacks it, its metatable has `__index`, that table has it or goes on to the next. As long as none of these is a dictionary, shapes say in which slot
-//! each next step is, and shapes are numbers of the whole process. So code that is shared by domains can go the way itself, for objects of several classes in turn, where the cache of the site has only one.
-//! What is found is always what is there: no version, and nothing to be told when a class changes.
+//! A method is found by a chain of tables: the object lacks it, its metatable has `__index`, that table has
+//! it or goes on to the next. As long as none of these is a dictionary, shapes say in which slot each next
+//! step is, and shapes are numbers of the whole process. So code that is shared by domains can go the way
+//! itself, for objects of several classes in turn, where the cache of the site has only one. What is found is
+//! always what is there: no version, and nothing to be told when a class changes.
 //!
-//! That nobody has a field is said by shapes likewise: `while node.next do` of objects comes to their classes with the last one.
+//! That nobody has a field is said by shapes likewise: `while node.next do` of objects comes to their classes
+//! with the last one.
 
 use crate::object::{LuaString, Table};
 use crate::shape::{is_dict, lookup};
@@ -37,7 +40,8 @@ pub enum End {
     NoIndex(u32),
 }
 
-/// How tables of a shape, with metatables of a shape, come by a field that they lack, or that is nil; or that nobody has it.
+/// How tables of a shape, with metatables of a shape, come by a field that they lack, or that is nil; or that
+/// nobody has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
     /// The shape.
@@ -67,13 +71,15 @@ impl Path {
     }
 }
 
-/// How `table`, which lacks the field or has nil there, comes by it, or that nobody has it; `None`: shapes alone do not tell.
+/// How `table`, which lacks the field or has nil there, comes by it, or that nobody has it; `None`: shapes
+/// alone do not tell.
 ///
 /// # Safety
 /// A live table with a metatable, and interned strings of the domain: `event` is `__index`.
 pub(super) unsafe fn path(event: Gc<LuaString>, table: *const Table, name: Gc<LuaString>) -> Option<Path> {
     const NONE: Hop = Hop { metatable: 0, index: 0, class: 0 };
-    // SAFETY: the caller's promise; tables keep what they refer to, and have a slot for each field of their shape.
+    // SAFETY: the caller's promise; tables keep what they refer to, and have a slot for each field of their
+    // shape.
     unsafe {
         let (shape, metatable) = ((*table).shape, (*(*table).metatable).shape);
         let mut path = Path { shape, metatable, hops: [NONE; MOST_STEPS], count: 0, end: End::Plain };
@@ -120,7 +126,8 @@ pub struct OperatorPlace {
     pub slot: u32,
 }
 
-/// Where two operands have the metamethod of this name, a function of Lua; `None`: nowhere, or not by shapes alone.
+/// Where two operands have the metamethod of this name, a function of Lua; `None`: nowhere, or not by shapes
+/// alone.
 ///
 /// # Safety
 /// Live values, and an interned string of the domain.
@@ -141,7 +148,8 @@ pub(super) unsafe fn operator_place(name: Gc<LuaString>, operands: [Value; 2]) -
 /// # Safety
 /// A live table, and an interned string of the domain.
 unsafe fn function_in_metatable(table: *const Table, name: Gc<LuaString>) -> Option<(u32, u32)> {
-    // SAFETY: the caller's promise; tables keep what they refer to, and have a slot for each field of their shape.
+    // SAFETY: the caller's promise; tables keep what they refer to, and have a slot for each field of their
+    // shape.
     unsafe {
         let metatable = (*table).metatable;
         if metatable.is_null() || is_dict((*metatable).shape) {
@@ -164,7 +172,8 @@ pub struct AccessPlace {
     pub slot: u32,
 }
 
-/// Where `table`, which lacks the field, has the metamethod of the name `event` for it, a function of Lua; `None`: nowhere, or not by shapes alone.
+/// Where `table`, which lacks the field, has the metamethod of the name `event` for it, a function of Lua;
+/// `None`: nowhere, or not by shapes alone.
 ///
 /// # Safety
 /// A live table, and interned strings of the domain.

@@ -1,16 +1,24 @@
 //! How many exits code may take before it is given up.
 //!
-//! Code that is made anew costs a third of a microsecond for each of its bytes, and an exit is taken to cost about as much or twice that. So large code may be left more often than small: until the exits have cost about as much as new code would.
-//! And exits count only as far as they come fast: a program that runs for hours has all of them some time. What they cost by then is known from the clock. But where there have been twice as many as the code has bytes, they have cost more than code
-//! that knows them, however far from each other they were.
+//! Code that is made anew costs a third of a microsecond for each of its bytes, and an exit is taken to cost
+//! about as much or twice that. So large code may be left more often than small: until the exits have cost
+//! about as much as new code would. And exits count only as far as they come fast: a program that runs for
+//! hours has all of them some time. What they cost by then is known from the clock. But where there have been
+//! twice as many as the code has bytes, they have cost more than code that knows them, however far from each
+//! other they were.
 //!
-//! Code that is given up is what the function has until there is better, unless it is left so often that the interpreter is quicker ([`HOPELESS`]): what runs is recorded, and the next code knows more. How often that is asked for
-//! goes down by half each time.
+//! Code that is given up is what the function has until there is better, unless it is left so often that the
+//! interpreter is quicker ([`HOPELESS`]): what runs is recorded, and the next code knows more. How often that
+//! is asked for goes down by half each time.
 //!
-//! Code that leads to next to nothing whenever it is entered, after a few hundred exits, is given up however large it is ([`Patience::ends_early`]): by `entry.rs` it would not be entered any more, so that the exits that it is made anew for would never come.
+//! Code that leads to next to nothing whenever it is entered, after a few hundred exits, is given up however
+//! large it is ([`Patience::ends_early`]): by `entry.rs` it would not be entered any more, so that the exits
+//! that it is made anew for would never come.
 //!
-//! Rejected: the interpreter until then. It takes a tenth of a second before a function is recorded again that has been found not to be hot for that long; code that is left once in a hundred calls does the others.
-//! The same number for all, over the life of the code. Large functions of a long program are made anew for exits that cost less than that.
+//! Rejected: the interpreter until then. It takes a tenth of a second before a function is recorded again
+//! that has been found not to be hot for that long; code that is left once in a hundred calls does the
+//! others. The same number for all, over the life of the code. Large functions of a long program are made
+//! anew for exits that cost less than that.
 
 use perilune_trace::clock::{Clock, clock, ticks};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -85,7 +93,8 @@ impl Patience {
         due
     }
 
-    /// Whether it took them so long to come that they do not matter, by `now`: then they do not count any more. Domains that ask at once may both be told so.
+    /// Whether it took them so long to come that they do not matter, by `now`: then they do not count any
+    /// more. Domains that ask at once may both be told so.
     pub fn begins_anew(&self, total: u32, now: u64) -> bool {
         let each = if clock() == Clock::Counter { 2 * RARE } else { RARE };
         let taken = now.saturating_sub(self.since.load(Ordering::Relaxed));

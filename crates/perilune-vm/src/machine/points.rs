@@ -1,9 +1,13 @@
-//! Points of machine code at which somebody may look at its frames: where it is left, and where the interpreter does an instruction of a function that is built in place.
+//! Points of machine code at which somebody may look at its frames: where it is left, and where the
+//! interpreter does an instruction of a function that is built in place.
 //!
-//! What the records of frames have to say there is known when the code is made, and the same each time. So it stands in a [`Point`], and a function writes it ([`leave`], [`step_at`], [`write_records`]): for machine code
-//! this is one call with one constant, however deep the functions are built in each other. A fifth of all code was records and tags that were hardly ever written.
+//! What the records of frames have to say there is known when the code is made, and the same each time. So it
+//! stands in a [`Point`], and a function writes it ([`leave`], [`step_at`], [`write_records`]): for machine
+//! code this is one call with one constant, however deep the functions are built in each other. A fifth of
+//! all code was records and tags that were hardly ever written.
 //!
-//! Rejected: one piece of code for each frame, and way out, that all of its exits jump to. Registers of the processor then hold at all of them what only some need, and the code that runs often has to spare them.
+//! Rejected: one piece of code for each frame, and way out, that all of its exits jump to. Registers of the
+//! processor then hold at all of them what only some need, and the code that runs often has to spare them.
 
 use super::{EXITED, Exits, LEAVE, layout};
 use crate::Vm;
@@ -40,21 +44,24 @@ pub struct Protected {
 /// So many words say what tables are that have not been made, at most, of all of them together.
 pub const MOST_WORDS: usize = 48;
 
-/// Where machine code stores what tables are that have not been made ([`layout::VM_WORDS`]), for as long as it takes to leave it.
+/// Where machine code stores what tables are that have not been made ([`layout::VM_WORDS`]), for as long as
+/// it takes to leave it.
 pub(crate) type Words = [u64; MOST_WORDS];
 
 /// The number of one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word(pub u8);
 
-/// A table that machine code has not made, because nobody could look at it. Where the code is left it is made.
+/// A table that machine code has not made, because nobody could look at it. Where the code is left it is
+/// made.
 #[derive(Clone, Debug)]
 pub struct Unmade {
     /// Its shape, which the domain knows.
     pub shape: u32,
     /// For how many fields it has room.
     pub room: u8,
-    /// Values of fields that are not nil: which one, where the payload is, and what the tag is, or where that is.
+    /// Values of fields that are not nil: which one, where the payload is, and what the tag is, or where that
+    /// is.
     pub fields: Vec<(u8, Word, Result<Tag, Word>)>,
     /// Where the address of its metatable is, which asks for nothing but being stored.
     pub metatable: Option<Word>,
@@ -68,7 +75,8 @@ impl Unmade {
     /// # Safety
     /// As [`leave`]; machine code has stored the words.
     unsafe fn make(&self, vm: *mut Vm, base: *mut Value) {
-        // SAFETY: the caller's promise; a leaf allocates without collecting, so what the words refer to is alive.
+        // SAFETY: the caller's promise; a leaf allocates without collecting, so what the words refer to is
+        // alive.
         unsafe {
             let table = (*vm).alloc_table(self.shape, self.room as usize, 0).ptr();
             let word = |word: Word| (*vm).lua.machine.words[word.0 as usize];
@@ -93,21 +101,25 @@ pub struct Point {
     pub pc: usize,
     /// The functions that are built in each other there, from the innermost out.
     pub built: Vec<Built>,
-    /// Where an exit is counted: of which function it was, with the instruction and whether its result was the reason, and of which the code is. `None`: it is left because somebody has asked.
+    /// Where an exit is counted: of which function it was, with the instruction and whether its result was
+    /// the reason, and of which the code is. `None`: it is left because somebody has asked.
     pub counts: Option<(Arc<Exits>, usize, bool, Arc<Exits>)>,
     /// What does the instruction, for [`step_at`]; 0: nothing does.
     pub does: usize,
     /// Tables that are not made when it comes to [`leave`].
     pub unmade: Vec<Unmade>,
-    /// Registers whose payloads machine code has stored when it comes to [`leave`], and which have these tags.
+    /// Registers whose payloads machine code has stored when it comes to [`leave`], and which have these
+    /// tags.
     pub tags: Vec<(u8, Tag)>,
 }
 
 impl Point {
-    /// Writes all records of functions that are built in place, down to the innermost, whose position is missing. Where its frame is.
+    /// Writes all records of functions that are built in place, down to the innermost, whose position is
+    /// missing. Where its frame is.
     ///
     /// # Safety
-    /// `vm` is the state that runs; `base` is that of a frame of the function whose code this belongs to, with the functions that are built in it where their frames have theirs.
+    /// `vm` is the state that runs; `base` is that of a frame of the function whose code this belongs to,
+    /// with the functions that are built in it where their frames have theirs.
     unsafe fn write_records(&self, vm: *mut Vm, base: *mut Value) -> *mut Value {
         // SAFETY: the caller's promise: the windows are within the stack, and each has its function below it.
         unsafe {
@@ -153,7 +165,8 @@ pub(crate) unsafe extern "C-unwind" fn write_records(
 /// For machine code: it is left at this point. Its answer.
 ///
 /// # Safety
-/// Called by machine code for its frame, with a point of its own, and all values in their slots, but for tags that the point has, and tables that are not made, of which it has stored what they are.
+/// Called by machine code for its frame, with a point of its own, and all values in their slots, but for tags
+/// that the point has, and tables that are not made, of which it has stored what they are.
 pub(crate) unsafe extern "C-unwind" fn leave(vm: *mut Vm, base: *mut Value, point: *const Point) -> u64 {
     // SAFETY: the caller's promise.
     unsafe {

@@ -41,7 +41,8 @@ impl Tags {
 
 /// A bit of [`Site::arrays`]: the key was the number of the element after the array's last.
 pub const APPENDS: u8 = 1 << 5;
-/// A bit of [`Site::arrays`]: the key was no number of an element of the array, nor of the one after the last.
+/// A bit of [`Site::arrays`]: the key was no number of an element of the array, nor of the one after the
+/// last.
 pub const OTHER_KEY: u8 = 1 << 6;
 /// A bit of [`Site::arrays`]: the object was no table.
 pub const OTHER_OBJECT: u8 = 1 << 7;
@@ -131,7 +132,8 @@ pub struct Site {
     pub runs: u32,
     /// How often it has called a Lua function, whose first instruction came next.
     pub calls: u32,
-    /// The last of these, or of those that a tail call has gone on with, as [`Log::function`](super::Log::function) says.
+    /// The last of these, or of those that a tail call has gone on with, as
+    /// [`Log::function`](super::Log::function) says.
     pub callee: usize,
     /// It has called others, too.
     pub callees: bool,
@@ -141,33 +143,43 @@ pub struct Site {
     pub natives: bool,
     /// The native has upvalues.
     pub has_upvalues: bool,
-    /// How often it has led out of its frame in another way: a return, another coroutine, a native that calls functions.
+    /// How often it has led out of its frame in another way: a return, another coroutine, a native that calls
+    /// functions.
     pub leaves: u32,
     /// Tags of the first register that it defines, afterwards.
     pub result: Tags,
-    /// GETINDEX, GETINT, SETINDEX, SETINT, TFORCALL: kinds of the arrays of tables that it was applied to, by bit ([`crate::ArrayKind`]); [`APPENDS`], [`OTHER_KEY`]. These, GETFIELD, SETFIELD, SELF: [`OTHER_OBJECT`].
+    /// GETINDEX, GETINT, SETINDEX, SETINT, TFORCALL: kinds of the arrays of tables that it was applied to, by
+    /// bit ([`crate::ArrayKind`]); [`APPENDS`], [`OTHER_KEY`]. These, GETFIELD, SETFIELD, SELF:
+    /// [`OTHER_OBJECT`].
     pub arrays: u8,
-    /// GETINDEX, GETINT, SETINDEX, SETINT of shared arrays (`shared.rs`): the elements of those that the key was an integer for and is in, by bit ([`crate::shared::Element`]). Bit 0: other shared objects and other keys.
+    /// GETINDEX, GETINT, SETINDEX, SETINT of shared arrays (`shared.rs`): the elements of those that the key
+    /// was an integer for and is in, by bit ([`crate::shared::Element`]). Bit 0: other shared objects and
+    /// other keys.
     pub elements: u8,
-    /// The same instructions, GETFIELD, SETFIELD, SELF: tags of what they were applied to. Comparisons of order: those of the first operand. CALL, TAILCALL: those of what was called.
+    /// The same instructions, GETFIELD, SETFIELD, SELF: tags of what they were applied to. Comparisons of
+    /// order: those of the first operand. CALL, TAILCALL: those of what was called.
     pub objects: Tags,
     /// GETINDEX, SETINDEX: tags of keys.
     pub keys: Tags,
-    /// GETFIELD, SETFIELD, SELF: the shape of a table that it was applied to, and whether there were tables of others.
+    /// GETFIELD, SETFIELD, SELF: the shape of a table that it was applied to, and whether there were tables
+    /// of others.
     pub shape: Option<u32>,
     /// See `shape`.
     pub shapes: bool,
-    /// GETFIELD, SELF: a metatable of a table that lacked the field: its address, to be compared with others of the same recording.
+    /// GETFIELD, SELF: a metatable of a table that lacked the field: its address, to be compared with others
+    /// of the same recording.
     metatable: usize,
     /// The same, and whether they had several: each object one of its own, say, with the same `__index`.
     pub metatables: bool,
-    /// Shapes of what `shape` is one of; before a store into a field that a table lacks, it is one that lacks it.
+    /// Shapes of what `shape` is one of; before a store into a field that a table lacks, it is one that lacks
+    /// it.
     pub fields: Shapes,
     /// GETTABUP, GETFIELD, SELF, SETTABUP, SETFIELD, NEWTABLE, SETSLOT: what its cache has in the end.
     pub cache: Option<Cache>,
 }
 
-/// What an inline cache has. Only the first is the same in all domains; the others say what to look for in the domain's own.
+/// What an inline cache has. Only the first is the same in all domains; the others say what to look for in
+/// the domain's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cache {
     /// Tables of this shape have the field in this slot.
@@ -177,7 +189,8 @@ pub enum Cache {
         /// The slot.
         slot: u32,
     },
-    /// Tables of shape `before` get the field in this slot, and this shape. NEWTABLE, SETSLOT: [`Cache::Own`], with the number of fields that there is to be room for.
+    /// Tables of shape `before` get the field in this slot, and this shape. NEWTABLE, SETSLOT:
+    /// [`Cache::Own`], with the number of fields that there is to be room for.
     Add {
         /// The shape before.
         before: u32,
@@ -188,7 +201,8 @@ pub enum Cache {
     },
     /// A dictionary has the key in the node that the cache tells.
     Node,
-    /// The place that the cache tells, a node or a value, in a table that stands for a class, or, for the environments that functions of tasks have, among the domain's globals.
+    /// The place that the cache tells, a node or a value, in a table that stands for a class, or, for the
+    /// environments that functions of tasks have, among the domain's globals.
     Class {
         /// See above.
         node: bool,

@@ -1,5 +1,6 @@
-//! Machine code that knows nothing: it leaves every instruction to the interpreter. It shows the border itself at work, without a compiler:
-//! whatever a program does, it does the same with every function entered, stepped through and left in this way.
+//! Machine code that knows nothing: it leaves every instruction to the interpreter. It shows the border
+//! itself at work, without a compiler: whatever a program does, it does the same with every function entered,
+//! stepped through and left in this way.
 
 use super::{LOOP_ENTRIES, MachineCode, STAY, Specializer, step};
 use crate::Vm;
@@ -31,7 +32,8 @@ impl Specializer for Stepper {
         let loops = proto.code.iter().enumerate();
         let loops = loops.filter(|(_, i)| i.op().is_some_and(|op| LOOP_ENTRIES.contains(&op)));
         let entries: Vec<(u32, u32)> = loops.map(|(at, _)| (at as u32, 1)).collect();
-        // SAFETY: `run` does what is asked of machine code, whatever the function, and is part of the program.
+        // SAFETY: `run` does what is asked of machine code, whatever the function, and is part of the
+        // program.
         let code = unsafe {
             MachineCode::new(
                 Arc::clone(proto),
@@ -49,7 +51,8 @@ impl Specializer for Stepper {
 
 /// Goes on from wherever the frame is, as long as it is the same frame.
 unsafe extern "C-unwind" fn run(vm: *mut Vm, mut base: *mut Value, inst: *const ProtoInst, _: u32) -> u64 {
-    // SAFETY: called by the interpreter for the frame at `base`, of a closure of `inst`, which lives as long as this goes on: the frame refers to it.
+    // SAFETY: called by the interpreter for the frame at `base`, of a closure of `inst`, which lives as long
+    // as this goes on: the frame refers to it.
     unsafe {
         loop {
             let exit = step(vm, base, (*inst).k, (*frame(base)).pc);

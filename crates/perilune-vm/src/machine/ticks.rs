@@ -1,11 +1,16 @@
-//! What a domain does when its specializer, on a thread of its own, says that time has passed, or that there is new machine code.
+//! What a domain does when its specializer, on a thread of its own, says that time has passed, or that there
+//! is new machine code.
 //!
-//! A tick that finds a function running that has no machine code, or is interpreted all the same, makes the domain *warm* by one; from [`WARM`] on what runs is recorded. So nothing is counted
-//! in between, and a program pays for looking after it with a little at each tick, and with the recordings: after each from which no machine code has come it takes more ticks until the next,
-//! unless the specializer has an appointment ([`super::Specializer::is_due`]).
+//! A tick that finds a function running that has no machine code, or is interpreted all the same, makes the
+//! domain *warm* by one; from [`WARM`] on what runs is recorded. So nothing is counted in between, and a
+//! program pays for looking after it with a little at each tick, and with the recordings: after each from
+//! which no machine code has come it takes more ticks until the next, unless the specializer has an
+//! appointment ([`super::Specializer::is_due`]).
 //!
-//! What is interpreted although it has machine code is so for a callee's sake, as often as not: calls of what has none leave machine code, and a function without loops and calls polls nowhere, so no tick ever finds it. A recording does. (The code of
-//! such a function had been given up, for exits, and its callers were interpreted from then on.)
+//! What is interpreted although it has machine code is so for a callee's sake, as often as not: calls of what
+//! has none leave machine code, and a function without loops and calls polls nowhere, so no tick ever finds
+//! it. A recording does. (The code of such a function had been given up, for exits, and its callers were
+//! interpreted from then on.)
 
 use crate::Vm;
 use crate::frame::{F_NATIVE, frame};
@@ -15,8 +20,9 @@ use std::sync::Arc;
 
 /// So many ticks that find functions without machine code are worth a recording.
 const WARM: u32 = 2;
-/// From one recording to the next it takes at least so many ticks, and half the square of how many were fruitless. (Ticks get rarer with the program's time: with twice as many for each, a program whose first tenth of a second
-/// is not like the rest was not looked at for a third of a second.)
+/// From one recording to the next it takes at least so many ticks, and half the square of how many were
+/// fruitless. (Ticks get rarer with the program's time: with twice as many for each, a program whose first
+/// tenth of a second is not like the rest was not looked at for a third of a second.)
 const GAP: u32 = 2;
 /// More fruitless ones are not counted.
 const MOST_FRUITLESS: u32 = 16;
@@ -60,7 +66,8 @@ impl Ticks {
         self.put_off
     }
 
-    /// Which part of the time goes by in functions without machine code, as far as the last ticks tell: few say little.
+    /// Which part of the time goes by in functions without machine code, as far as the last ticks tell: few
+    /// say little.
     pub fn interpreted(&self) -> f32 {
         (self.cold + PRIOR) / (self.looked + PRIOR)
     }
@@ -99,8 +106,9 @@ impl Vm {
         self.look_at_running();
     }
 
-    /// Looks at the function that runs, since there has been a tick. Natives with loops poll more often than the short functions that they call (a comparator of `table.sort`), so that
-    /// nearly all ticks find the native; it is the function that takes the time.
+    /// Looks at the function that runs, since there has been a tick. Natives with loops poll more often than
+    /// the short functions that they call (a comparator of `table.sort`), so that nearly all ticks find the
+    /// native; it is the function that takes the time.
     #[cold]
     pub(crate) fn look_at_running(&mut self) {
         let machine = &mut self.lua.machine;
@@ -150,7 +158,8 @@ impl Vm {
     }
 }
 
-/// Whether what a function runs around instruction `at` has machine code that has not been given up: all of it, or the loop that polls there.
+/// Whether what a function runs around instruction `at` has machine code that has not been given up: all of
+/// it, or the loop that polls there.
 ///
 /// # Safety
 /// The instance lives.

@@ -1,4 +1,5 @@
-//! What is told of an exit to a specializer that wants to know ([`super::Specializer::wants_exits`]): for people who ask why code is slow.
+//! What is told of an exit to a specializer that wants to know ([`super::Specializer::wants_exits`]): for
+//! people who ask why code is slow.
 
 use crate::Vm;
 use crate::frame::{F_NATIVE, frame};
@@ -40,7 +41,8 @@ impl Unexpected {
     }
 }
 
-/// What the program calls the value that is in a register before instruction `at`: a variable, a field, a constant.
+/// What the program calls the value that is in a register before instruction `at`: a variable, a field, a
+/// constant.
 pub fn name_of_register(proto: &Proto, at: usize, register: u8) -> Option<String> {
     let (_, name) = names::register_name(proto, at, register)?;
     Some(String::from_utf8_lossy(&name).into_owned())
@@ -51,7 +53,8 @@ impl Vm {
     #[cold]
     pub(super) fn tell_exit(&mut self) {
         let base = self.lua.base;
-        // SAFETY: the frame is complete, its position stored; that of a Lua function has its closure, and an instance owns a count of its prototype.
+        // SAFETY: the frame is complete, its position stored; that of a Lua function has its closure, and an
+        // instance owns a count of its prototype.
         let (proto, at) = unsafe {
             let f = frame(base);
             if (*f).flags & F_NATIVE != 0 || (*f).pc.is_null() {

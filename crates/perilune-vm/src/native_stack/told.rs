@@ -1,7 +1,8 @@
 //! What ThreadSanitizer is told of native stacks.
 //!
-//! To it each native stack is a *fiber*: what one does is in order, and a switch orders what comes before it before what comes after. Without being told, it takes a switch for
-//! a stack that has gone wild, and what a coroutine did on one OS thread and does on another for a race. In other builds these are nothing.
+//! To it each native stack is a *fiber*: what one does is in order, and a switch orders what comes before it
+//! before what comes after. Without being told, it takes a switch for a stack that has gone wild, and what a
+//! coroutine did on one OS thread and does on another for a race. In other builds these are nothing.
 
 #[cfg(feature = "race-sanitizer")]
 mod fibers {

@@ -1,14 +1,20 @@
 //! Functions that cross again and again.
 //!
-//! A program that makes ten thousand tasks of one function would pack it as often, and the receiver would make as many closures of it, all the same. So the sender keeps the parcels of a few functions
-//! that it has sent twice in a row, and sends them again; a receiver keeps what it has made of such a parcel as long as the parcel is there, and calls it again, as it does the functions of a loop.
+//! A program that makes ten thousand tasks of one function would pack it as often, and the receiver would
+//! make as many closures of it, all the same. So the sender keeps the parcels of a few functions that it has
+//! sent twice in a row, and sends them again; a receiver keeps what it has made of such a parcel as long as
+//! the parcel is there, and calls it again, as it does the functions of a loop.
 //!
-//! Only functions are kept that nothing changes, whatever the program does: their variables are constants and hold numbers, booleans, strings, or such functions; they store into nothing and call no
-//! methods. What else their parcel shows is compared each time: the globals that they name (`snapshot.rs`), what modules are found by (`search.rs`), and what is counted as a change that nobody sees
-//! (`cache.rs`). The sender knows a function by its address, so a collection ends it. What holds counts of shared objects is not kept, or the sender would keep these alive.
+//! Only functions are kept that nothing changes, whatever the program does: their variables are constants and
+//! hold numbers, booleans, strings, or such functions; they store into nothing and call no methods. What else
+//! their parcel shows is compared each time: the globals that they name (`snapshot.rs`), what modules are
+//! found by (`search.rs`), and what is counted as a change that nobody sees (`cache.rs`). The sender knows a
+//! function by its address, so a collection ends it. What holds counts of shared objects is not kept, or the
+//! sender would keep these alive.
 //!
-//! *Rejected.* Keeping each function that crosses: most are sent once, and looking at their variables costs what packing them does. Captured tables: pictures are for these, and say when they have
-//! changed; the rest of such a parcel is small.
+//! *Rejected.* Keeping each function that crosses: most are sent once, and looking at their variables costs
+//! what packing them does. Captured tables: pictures are for these, and say when they have changed; the rest
+//! of such a parcel is small.
 
 use super::graph::{Graph, Refs};
 use super::pack::shared_proto;
@@ -77,7 +83,8 @@ impl Again {
 }
 
 impl Vm {
-    /// How many parcels of functions have been sent once more here, and how many functions that had arrived so have been used once more.
+    /// How many parcels of functions have been sent once more here, and how many functions that had arrived
+    /// so have been used once more.
     pub fn again_counts(&self) -> [u64; 2] {
         self.lua.crossing.parcel.again.counts
     }
@@ -147,7 +154,8 @@ impl Vm {
         list.push(sent);
     }
 
-    /// If nothing that a function shows ever changes, but globals: the snapshots of these that it, and what it leads to, may have.
+    /// If nothing that a function shows ever changes, but globals: the snapshots of these that it, and what
+    /// it leads to, may have.
     fn constant_function(&self, function: Gc<LuaClosure>) -> Option<Vec<CacheKey>> {
         let (mut met, mut at, mut keys) = (vec![function], 0, Vec::new());
         while let Some(&c) = met.get(at) {
@@ -213,7 +221,8 @@ impl Vm {
     }
 }
 
-/// Whether a graph refers to nothing but prototypes and globals, and changes no module: that has to be done for each task, whatever the one before has stored.
+/// Whether a graph refers to nothing but prototypes and globals, and changes no module: that has to be done
+/// for each task, whatever the one before has stored.
 fn has_functions_only(refs: &Refs) -> bool {
     let changes_modules = |graph: &Graph| {
         graph.refs.as_ref().is_some_and(|refs| refs.entries.iter().any(|e| e.module().is_some()))

@@ -1,44 +1,59 @@
 //! Pictures: copies of captured tables that are kept until one of them is written to.
 //!
-//! What crosses frozen would be copied at each crossing that takes it, and again in each domain that receives it. Mostly it is the same as last time: classes, module tables,
-//! configurations, large data that many tasks read. So a captured table, all that it reaches included, is packed once into a *picture*: a graph of its own, which
-//! belongs to no domain and which parcels refer to. A domain that receives one unpacks it once (`received.rs`), so it has one frozen copy of each table in it, whichever
-//! parcel brings it: `getmetatable(o) == P` holds for an object that came in a message and a class that came as a capture.
+//! What crosses frozen would be copied at each crossing that takes it, and again in each domain that receives
+//! it. Mostly it is the same as last time: classes, module tables, configurations, large data that many tasks
+//! read. So a captured table, all that it reaches included, is packed once into a *picture*: a graph of its
+//! own, which belongs to no domain and which parcels refer to. A domain that receives one unpacks it once
+//! (`received.rs`), so it has one frozen copy of each table in it, whichever parcel brings it:
+//! `getmetatable(o) == P` holds for an object that came in a message and a class that came as a capture.
 //!
 //! # Terms
-//! - The *members* of a picture are the tables and functions that it shows. Each is a member of one valid picture at most: what reaches a member of an older picture
-//!   refers to that one, which the new one then *leans on*.
-//! - A picture is *stale* from when something has changed that it shows. It is never used again, nor is one that leans on it; the copies that it has led to stay what they are.
-//! - The *root* of a picture is what it was made for: the value of a captured variable or named global, a function found in one, or a metatable. Classes are pictures
-//!   of their own, also where a list of instances leads to them, so that a store into the list makes no other class of them.
+//! - The *members* of a picture are the tables and functions that it shows. Each is a member of one valid
+//!   picture at most: what reaches a member of an older picture refers to that one, which the new one then
+//!   *leans on*.
+//! - A picture is *stale* from when something has changed that it shows. It is never used again, nor is one
+//!   that leans on it; the copies that it has led to stay what they are.
+//! - The *root* of a picture is what it was made for: the value of a captured variable or named global, a
+//!   function found in one, or a metatable. Classes are pictures of their own, also where a list of instances
+//!   leads to them, so that a store into the list makes no other class of them.
 //!
 //! # When a picture holds
 //! Three kinds of changes end it.
-//! - *Stores into tables.* All its tables are watched: a bit of the epoch word ([`perilune_heap::WATCHED`]) makes every way to store take the slow way
-//!   ([`Vm::check_writable`]), which takes the bit away, marks the picture stale, and goes on. So it costs the first store into each table a look-up, and no other store anything.
-//! - *Variables and globals* have no such bit: assigning a local is a move between registers. What can change is listed, with its value, and compared at each use:
-//!   captured variables that may still be assigned, globals that functions name, fields of tables that cross in part, fingerprints of modules. Values that a collection
-//!   frees cannot be there any more, so the picture is stale.
-//! - *Functions of `debug`* that change variables behind the program's back are counted; so are newly known modules. After either no picture holds.
+//! - *Stores into tables.* All its tables are watched: a bit of the epoch word ([`perilune_heap::WATCHED`])
+//!   makes every way to store take the slow way ([`Vm::check_writable`]), which takes the bit away, marks the
+//!   picture stale, and goes on. So it costs the first store into each table a look-up, and no other store
+//!   anything.
+//! - *Variables and globals* have no such bit: assigning a local is a move between registers. What can change
+//!   is listed, with its value, and compared at each use: captured variables that may still be assigned,
+//!   globals that functions name, fields of tables that cross in part, fingerprints of modules. Values that a
+//!   collection frees cannot be there any more, so the picture is stale.
+//! - *Functions of `debug`* that change variables behind the program's back are counted; so are newly known
+//!   modules. After either no picture holds.
 //!
 //! # One copy in a crossing
-//! A table has one copy in a crossing, so a parcel must not have a picture and a copy of one of its members beside it. What is sent to be written to is looked up when it is met, too,
-//! if it is watched. If its picture comes later, or a picture that is being made would show what the parcel has already, the packer begins once more with that picture
-//! in use from the start; then what is met refers to it. Where even that does not help, tables are copied as if there were no pictures.
+//! A table has one copy in a crossing, so a parcel must not have a picture and a copy of one of its members
+//! beside it. What is sent to be written to is looked up when it is met, too, if it is watched. If its
+//! picture comes later, or a picture that is being made would show what the parcel has already, the packer
+//! begins once more with that picture in use from the start; then what is met refers to it. Where even that
+//! does not help, tables are copied as if there were no pictures.
 //!
-//! A list whose elements have crossed one by one would lean on as many pictures as it has elements. Beyond a few, those that are no classes are taken into the new
-//! picture, and are stale themselves.
+//! A list whose elements have crossed one by one would lean on as many pictures as it has elements. Beyond a
+//! few, those that are no classes are taken into the new picture, and are stale themselves.
 //!
 //! # What decides nothing
-//! No collector and no schedule decides what a copy is. A picture is kept as long as one member of it is alive (or one that leans on it), not as long as it is used, so a class
-//! is the same class over there until it is written to or cannot be sent any more. In a receiver, a copy is the same as long as it is alive; what has been freed there is made again
-//! beside what has not. Originals that copies may come home as are kept as those of other crossings are (`origin.rs`): by tokens, which are not part of the picture, or the cache
-//! would keep them for ever.
+//! No collector and no schedule decides what a copy is. A picture is kept as long as one member of it is
+//! alive (or one that leans on it), not as long as it is used, so a class is the same class over there until
+//! it is written to or cannot be sent any more. In a receiver, a copy is the same as long as it is alive;
+//! what has been freed there is made again beside what has not. Originals that copies may come home as are
+//! kept as those of other crossings are (`origin.rs`): by tokens, which are not part of the picture, or the
+//! cache would keep them for ever.
 //!
 //! # Rejected
-//! - *Islands* for what is large: what is in one belongs to no domain, but captured tables lead to modules, files, functions with globals; then each of these needs a second
-//!   mechanism inside the first. The price is one copy in each domain instead of one for all; a program that minds calls `pl.share`.
-//! - *A limit of size*, below which tables are copied afresh: whether two crossings bring the same table would depend on its size.
+//! - *Islands* for what is large: what is in one belongs to no domain, but captured tables lead to modules,
+//!   files, functions with globals; then each of these needs a second mechanism inside the first. The price
+//!   is one copy in each domain instead of one for all; a program that minds calls `pl.share`.
+//! - *A limit of size*, below which tables are copied afresh: whether two crossings bring the same table
+//!   would depend on its size.
 //! - *An epoch that says "watched"* in place of a bit: the barrier and the ends of scopes write epochs.
 //! - *Comparing contents* (a hash of all that is reached): costs what packing costs.
 //! - *Watching variables*: each assignment of a captured local would pay for it.
@@ -135,7 +150,8 @@ struct Entry {
 /// A domain's pictures, by their numbers.
 #[derive(Default)]
 pub(super) struct Cache {
-    /// Members by address: the picture, the number in its graph. Other addresses that have been in the list may lead to pictures that are stale or gone.
+    /// Members by address: the picture, the number in its graph. Other addresses that have been in the list
+    /// may lead to pictures that are stale or gone.
     at: HashMap<u64, (u64, u32), foldhash::fast::FixedState>,
     entries: HashMap<u64, Entry, foldhash::fast::FixedState>,
     /// Members of pictures that are not stale.
@@ -190,7 +206,8 @@ impl Cache {
         }
     }
 
-    /// Stale entries that nothing comes home to go: with each picture that is made a few are looked at, so there are never many more than copies under way.
+    /// Stale entries that nothing comes home to go: with each picture that is made a few are looked at, so
+    /// there are never many more than copies under way.
     fn forget_stale(&mut self, most: usize) {
         for _ in 0..most.min(self.stale.len()) {
             let Some(number) = self.stale.pop_front() else { break };
@@ -205,7 +222,8 @@ impl Cache {
         }
     }
 
-    /// Stale pictures of what has this address, or had it, as far as copies of them may be alive: the newest of a few.
+    /// Stale pictures of what has this address, or had it, as far as copies of them may be alive: the newest
+    /// of a few.
     fn stale_of(&self, root: u64) -> Box<[u64]> {
         const FEW: usize = 16;
         let newest = self.stale.iter().rev().take(FEW);
@@ -217,8 +235,9 @@ impl Cache {
         newest.filter(is_of_it).copied().collect()
     }
 
-    /// Makes room for a picture that would lean on too many others: those of them that are no classes, and that `keeps` has nothing against, become stale, so that it shows their members
-    /// itself. False: there are none.
+    /// Makes room for a picture that would lean on too many others: those of them that are no classes, and
+    /// that `keeps` has nothing against, become stale, so that it shows their members itself. False: there
+    /// are none.
     pub fn absorb(&mut self, leans_on: &[u64], keeps: impl Fn(u64) -> bool) -> bool {
         let mut any = false;
         for &number in leans_on {
@@ -373,7 +392,8 @@ impl Vm {
         self.lua.crossing.parcel.cache.unseen_change();
     }
 
-    /// Pictures of captured tables that are kept here; how many have been made, used once more, and become stale.
+    /// Pictures of captured tables that are kept here; how many have been made, used once more, and become
+    /// stale.
     pub fn picture_counts(&self) -> (usize, [u64; 3]) {
         let cache = &self.lua.crossing.parcel.cache;
         (cache.count(), cache.counts)
@@ -471,7 +491,8 @@ impl Vm {
         number
     }
 
-    /// A count of a picture that holds, for a parcel (`with_token`: its members may come home) or another picture.
+    /// A count of a picture that holds, for a parcel (`with_token`: its members may come home) or another
+    /// picture.
     pub(super) fn send_picture(&mut self, number: u64, with_token: bool) -> Sent {
         let strand = self.strand();
         let origins = &self.lua.crossing.parcel.origins;

@@ -1,7 +1,9 @@
-//! What is refused before anything runs: assignments to captured variables, and stores into tables that would be frozen copies over there.
+//! What is refused before anything runs: assignments to captured variables, and stores into tables that would
+//! be frozen copies over there.
 //!
-//! Both are told from the text (`perilune_syntax::mentions`), for the functions that cross as such: those that are sent, and those in variables that they name.
-//! A function that is found in a frozen table may never be called there; what it does wrong is an error when it does it.
+//! Both are told from the text (`perilune_syntax::mentions`), for the functions that cross as such: those
+//! that are sent, and those in variables that they name. A function that is found in a frozen table may never
+//! be called there; what it does wrong is an error when it does it.
 
 use super::frozen::library_function;
 use super::pack::{Packed, Packer, upvalue_step};

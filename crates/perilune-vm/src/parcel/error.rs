@@ -1,7 +1,8 @@
 //! Errors that cross: a value, and the traceback of the side where it was raised.
 //!
-//! An error always arrives. Its value crosses as a message would; one that cannot becomes its text, as `tostring` gives it. On the other side
-//! a text gets the traceback appended, so that whoever prints it shows both sides; any other value stays what it is.
+//! An error always arrives. Its value crosses as a message would; one that cannot becomes its text, as
+//! `tostring` gives it. On the other side a text gets the traceback appended, so that whoever prints it shows
+//! both sides; any other value stays what it is.
 
 use super::{PackRules, Parcel};
 use crate::Vm;
@@ -51,8 +52,8 @@ impl ErrorParcel {
 }
 
 impl Vm {
-    /// Packs the value of an error with the traceback of where it was raised, as [`Vm::traceback`] gives it. Always succeeds. A value that may not cross
-    /// is asked for its text, which may run its `__tostring`.
+    /// Packs the value of an error with the traceback of where it was raised, as [`Vm::traceback`] gives it.
+    /// Always succeeds. A value that may not cross is asked for its text, which may run its `__tostring`.
     pub fn pack_error(&mut self, value: Value, traceback: &[u8]) -> ErrorParcel {
         let value = match self.pack(&[value], PackRules::ERROR) {
             Ok(parcel) => parcel,
@@ -80,7 +81,8 @@ impl Vm {
         text.unwrap_or(plain)
     }
 
-    /// Pushes the value of an error that comes from `whence` ("task 'x'", "domain 3"). A text has the other side's traceback appended.
+    /// Pushes the value of an error that comes from `whence` ("task 'x'", "domain 3"). A text has the other
+    /// side's traceback appended.
     ///
     /// # Errors
     /// As [`Vm::unpack`].

@@ -1,13 +1,16 @@
 //! What crosses frozen: the packer's records of it, tables that cross in part, weak tables.
 //!
 //! # Tables that cross in part
-//! A table in a captured variable or global is mostly there for a few of its fields: `Config.width`, `Vec.add`. If the code that crosses uses it only to read constant
-//! names, which are fields of the table itself, only these fields cross. The table is written as one without contents ([`code::PARTIAL`]), and the fields follow as entries. Should
-//! something else in the crossing lead to it, all the rest follows as an entry, too.
+//! A table in a captured variable or global is mostly there for a few of its fields: `Config.width`,
+//! `Vec.add`. If the code that crosses uses it only to read constant names, which are fields of the table
+//! itself, only these fields cross. The table is written as one without contents ([`code::PARTIAL`]), and the
+//! fields follow as entries. Should something else in the crossing lead to it, all the rest follows as an
+//! entry, too.
 //!
 //! # Weak tables
-//! A frozen table is never cleared by a collector, so a weak one crosses as a strong one, with those entries whose weak parts are in the crossing anyway. Which these are is known when
-//! nothing else is left to be written, and may grow by what the entries lead to.
+//! A frozen table is never cleared by a collector, so a weak one crosses as a strong one, with those entries
+//! whose weak parts are in the crossing anyway. Which these are is known when nothing else is left to be
+//! written, and may grow by what the entries lead to.
 
 use super::cache::Listed;
 use super::graph::{Entry, OWN, Origin, code};
@@ -107,7 +110,7 @@ impl Packer<'_> {
         }
     }
 
-    // -- What holds something -------------------------------------------------------------------------------------------------
+    // -- What holds something -------------------------------------------------------------------------------
 
     fn add_held(&mut self, name: Option<&[u8]>, is_global: bool, source: &[u8], line: u32) -> u32 {
         let source: Arc<[u8]> = chunk_id(source)[..].into();
@@ -145,7 +148,7 @@ impl Packer<'_> {
         self.add_held(name.as_deref(), false, b"=?", 0)
     }
 
-    // -- In part ------------------------------------------------------------------------------------------------------------------
+    // -- In part --------------------------------------------------------------------------------------------
 
     /// Writes the value of a variable; unless it is used as a whole, only for `fields`.
     pub(super) fn value_in_part<'n>(
@@ -284,7 +287,7 @@ impl Packer<'_> {
         self.metatable(object, t)
     }
 
-    // -- Weak tables ------------------------------------------------------------------------------------------------------------
+    // -- Weak tables ----------------------------------------------------------------------------------------
 
     pub(super) fn is_weak(&mut self, t: Gc<Table>) -> bool {
         self.vm.is_weak(t)
@@ -337,9 +340,10 @@ impl Packer<'_> {
         any
     }
 
-    // -- Marks that come late --------------------------------------------------------------------------------------------------
+    // -- Marks that come late -------------------------------------------------------------------------------
 
-    /// Passes on the marks of one object whose contents had been written before it got them; false if there is none.
+    /// Passes on the marks of one object whose contents had been written before it got them; false if there
+    /// is none.
     pub(super) fn go_over_again(&mut self) -> Packed<bool> {
         let Some(number) = self.marks.again.pop() else { return Ok(false) };
         let (address, tag) = self.seen.objects[number as usize];
@@ -385,7 +389,7 @@ impl Packer<'_> {
         Ok(true)
     }
 
-    // -- What may not cross ------------------------------------------------------------------------------------------------------
+    // -- What may not cross ---------------------------------------------------------------------------------
 
     /// Refuses an instance that would be finalised on both sides.
     pub(super) fn metatable_can_cross(&mut self, t: Gc<Table>) -> Packed {
@@ -394,7 +398,7 @@ impl Packer<'_> {
         if self.vm.metatable_finalizes(mt) { self.refuse(Reason::Finalizer) } else { Ok(()) }
     }
 
-    // -- The end ------------------------------------------------------------------------------------------------------------------
+    // -- The end --------------------------------------------------------------------------------------------
 
     /// Notes in the graph what is frozen over there, and what objects are copies of.
     pub(super) fn note_origins(&mut self) {

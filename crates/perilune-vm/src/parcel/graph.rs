@@ -1,10 +1,12 @@
-//! The form of values on their way: 64-bit words that belong to no domain, and counts of what is shared by reference.
+//! The form of values on their way: 64-bit words that belong to no domain, and counts of what is shared by
+//! reference.
 //!
-//! A *value* is a word whose lowest byte is one of [`code`], its argument above; numbers and addresses take a second word, strings their bytes in
-//! words. A table, closure, long string or upvalue gets the next number where it is first met and is referred to by it from then on
-//! ([`code::REF`]). Where it is first met stands only what it takes to make the object; *contents* follow later, object by object
-//! in the order of their numbers. So neither side needs recursion, nor a stack: the list of objects is the queue of what is still to be written or
-//! filled.
+//! A *value* is a word whose lowest byte is one of [`code`], its argument above; numbers and addresses take a
+//! second word, strings their bytes in words. A table, closure, long string or upvalue gets the next number
+//! where it is first met and is referred to by it from then on ([`code::REF`]). Where it is first met stands
+//! only what it takes to make the object; *contents* follow later, object by object in the order of their
+//! numbers. So neither side needs recursion, nor a stack: the list of objects is the queue of what is still
+//! to be written or filled.
 //!
 //! ```text
 //! words:  root values, contents of the objects met so far and in them, and so on until none is left;
@@ -41,7 +43,8 @@ pub(super) mod code {
     pub const KNOWN: u8 = 15;
     /// An upvalue met for the first time: its value follows.
     pub const UPVALUE: u8 = 16;
-    /// An upvalue that holds an environment. In a root graph: number of the snapshot. In a snapshot: of the environment.
+    /// An upvalue that holds an environment. In a root graph: number of the snapshot. In a snapshot: of the
+    /// environment.
     pub const ENVIRONMENT: u8 = 17;
     /// The same in a root graph that has environments of its own: number of the environment.
     pub const OWN_ENVIRONMENT: u8 = 18;
@@ -109,11 +112,13 @@ pub(super) enum Entry {
     Global { environment: u32, name: Arc<[u8]> },
     /// A field of a module that has been written to: the receiver's gets the same value.
     Patch { module: u32, field: Arc<[u8]> },
-    /// A table inside a module that has been written to: the number of its fields that differ from what they were, the pairs, whether its metatable does, and that or nil.
+    /// A table inside a module that has been written to: the number of its fields that differ from what they
+    /// were, the pairs, whether its metatable does, and that or nil.
     Inside { module: u32, path: super::inside::Path },
     /// A field of a table that crosses in part.
     Field { object: u32, name: Arc<[u8]> },
-    /// Keys and values of a table that has crossed in part, or is weak: their number, the pairs, its metatable or nil.
+    /// Keys and values of a table that has crossed in part, or is weak: their number, the pairs, its
+    /// metatable or nil.
     Rest { object: u32 },
 }
 
@@ -279,7 +284,8 @@ impl Graph {
         self.refs.as_ref().map_or(0, |refs| refs.strings.iter().map(|s| s.to_copy()).sum())
     }
 
-    /// The least room that it takes to unpack it, in bytes: half of the words, whatever they are, and large strings. 0 if that is not worth looking for.
+    /// The least room that it takes to unpack it, in bytes: half of the words, whatever they are, and large
+    /// strings. 0 if that is not worth looking for.
     pub fn room(&self) -> usize {
         const LARGE: usize = 8 << 10;
         let bytes = self.bytes();

@@ -1,35 +1,50 @@
-//! Modules, and tables inside them: what a program has written into `conf` and `conf.opts` since `require "conf"` returned.
+//! Modules, and tables inside them: what a program has written into `conf` and `conf.opts` since
+//! `require "conf"` returned.
 //!
-//! A module, and the tables that its fields lead to, by keys that are strings or integers, at any depth, are watched, by the bit that pictures are watched by (`cache.rs`). So they cost nothing until somebody
-//! stores into one, and then what it was is noted before the store.
+//! A module, and the tables that its fields lead to, by keys that are strings or integers, at any depth, are
+//! watched, by the bit that pictures are watched by (`cache.rs`). So they cost nothing until somebody stores
+//! into one, and then what it was is noted before the store.
 //!
 //! # The first store tells
-//! A module keeps state in such tables, too: caches, counters, registries. That is each domain's own, as its local variables are. So whose code stores first decides:
-//! - *The module's own*: the table is state. It is not watched any more, and nothing of it crosses. Own are functions that came to be in the text of the module, or of one below it
-//!   (`log.sinks` below `log`), main chunks excepted: a file that is loaded later and adds something is a plugin. The text of a module is the file that its loader is, or the lines of the loader
-//!   where that is a function in another file (`package.preload`).
-//! - *Any other's*: the table is *written*. Whenever the module is referred to, the fields that differ from what they were go along: the
-//!   receiver's table gets them, stays the table that it is, and may be written to as before. Values among them are frozen.
+//! A module keeps state in such tables, too: caches, counters, registries. That is each domain's own, as its
+//! local variables are. So whose code stores first decides:
+//! - *The module's own*: the table is state. It is not watched any more, and nothing of it crosses. Own are
+//!   functions that came to be in the text of the module, or of one below it (`log.sinks` below `log`), main
+//!   chunks excepted: a file that is loaded later and adds something is a plugin. The text of a module is the
+//!   file that its loader is, or the lines of the loader where that is a function in another file
+//!   (`package.preload`).
+//! - *Any other's*: the table is *written*. Whenever the module is referred to, the fields that differ from
+//!   what they were go along: the receiver's table gets them, stays the table that it is, and may be written
+//!   to as before. Values among them are frozen.
 //!
 //! The module itself is never state, whoever stores: its fields are what it offers.
 //!
 //! # What keeps them alive
-//! Tables are known by their addresses, so none in the list may be freed. A module is a root. What is in a table that is as it was is kept by that table; what was in one that has been stored into is a
-//! root from the store on ([`State`]). A table with a metatable may become weak without a store; what it leads to is a root from the start.
+//! Tables are known by their addresses, so none in the list may be freed. A module is a root. What is in a
+//! table that is as it was is kept by that table; what was in one that has been stored into is a root from
+//! the store on ([`State`]). A table with a metatable may become weak without a store; what it leads to is a
+//! root from the start.
 //!
 //! # Whose fields these are
-//! A parcel tells all that differs, and nothing of what does not. So a receiver remembers what has *arrived*, and over what: what the next parcel that refers to the module does not
-//! tell is taken back. Nobody else has to know what a receiver was told, and whichever worker takes a task, and whatever it has done before, the task finds its caller's.
+//! A parcel tells all that differs, and nothing of what does not. So a receiver remembers what has *arrived*,
+//! and over what: what the next parcel that refers to the module does not tell is taken back. Nobody else has
+//! to know what a receiver was told, and whichever worker takes a task, and whatever it has done before, the
+//! task finds its caller's.
 //!
-//! A receiver passes on what it has been given: a task's task has the same configuration. On the way back it must not undo what the sender has done meanwhile. So in a
-//! message, a result or an error, what a domain has written itself stays; arguments and captures bring what the caller has. That holds for a module's fields, too.
+//! A receiver passes on what it has been given: a task's task has the same configuration. On the way back it
+//! must not undo what the sender has done meanwhile. So in a message, a result or an error, what a domain has
+//! written itself stays; arguments and captures bring what the caller has. That holds for a module's fields,
+//! too.
 //!
-//! What parcels share (`snapshot.rs`, `received.rs`, `again.rs`) is made once in a receiver, and by then somebody else's may have arrived, or a task has stored something. So the receiver notes what modules were when it was
-//! made ([`Applied`]), and makes it again if they are not.
+//! What parcels share (`snapshot.rs`, `received.rs`, `again.rs`) is made once in a receiver, and by then
+//! somebody else's may have arrived, or a task has stored something. So the receiver notes what modules were
+//! when it was made ([`Applied`]), and makes it again if they are not.
 //!
 //! # Limits
-//! A module's tables are watched down to a depth at which they are at most [`MAX_TABLES`]. Tables in larger ones than [`MAX_FIELDS`] are not, nor weak tables, whose contents depend on collections. A key that is
-//! an object and is removed stays elsewhere. Metatables of tables count as a field; what a metatable holds is not looked at, unless a field leads there, as in a class.
+//! A module's tables are watched down to a depth at which they are at most [`MAX_TABLES`]. Tables in larger
+//! ones than [`MAX_FIELDS`] are not, nor weak tables, whose contents depend on collections. A key that is an
+//! object and is removed stays elsewhere. Metatables of tables count as a field; what a metatable holds is
+//! not looked at, unless a field leads there, as in a class.
 
 mod arrived;
 
@@ -69,7 +84,8 @@ impl Key {
 /// What leads from a module to a table in it.
 pub(super) type Path = Arc<[Key]>;
 
-/// Tag and payload of a key. Those that are objects are kept alive where this is kept, and strings that are keys are interned.
+/// Tag and payload of a key. Those that are objects are kept alive where this is kept, and strings that are
+/// keys are interned.
 type Id = (u8, u64);
 
 type ById<T> = HashMap<Id, T, foldhash::fast::FixedState>;
@@ -237,7 +253,8 @@ struct Text {
 }
 
 impl Vm {
-    /// Watches a module that is being sealed, and the tables inside it. Gives its number, if it can be changed at all. `loader`: what has made it, nil if that is not known.
+    /// Watches a module that is being sealed, and the tables inside it. Gives its number, if it can be
+    /// changed at all. `loader`: what has made it, nil if that is not known.
     pub(super) fn seal_inside(&mut self, module: u32, root: Gc<Table>, loader: Value) -> Option<u32> {
         if !may_change(root) {
             return None;
@@ -279,7 +296,8 @@ impl Vm {
             }
             let inside = &mut self.lua.crossing.parcel.inside;
             if inside.list.len() - begin > MAX_TABLES {
-                // Which of them come first may depend on hashes. Those that stay watched are told of for nothing, once.
+                // Which of them come first may depend on hashes. Those that stay watched are told of for
+                // nothing, once.
                 for inner in inside.list.drain(start..) {
                     inside.at.remove(&(inner.table.address() as u64));
                 }
@@ -389,7 +407,8 @@ impl Vm {
         .is_some()
     }
 
-    /// Whether a table that a module leads to is one inside it, and no other module's. `excepted`: values of `package.loaded` that are not sealed, once they have been looked for.
+    /// Whether a table that a module leads to is one inside it, and no other module's. `excepted`: values of
+    /// `package.loaded` that are not sealed, once they have been looked for.
     fn may_be_inside(&mut self, t: Gc<Table>, root: Gc<Table>, excepted: &mut Option<Vec<u64>>) -> bool {
         if !may_change(t) {
             return false;
@@ -527,11 +546,13 @@ impl Vm {
         times
     }
 
-    /// The paths of a module's tables that are written. What the module leads to in place of one has arrived there, or crosses, as the field that holds it.
+    /// The paths of a module's tables that are written. What the module leads to in place of one has arrived
+    /// there, or crosses, as the field that holds it.
     pub(super) fn inside_written(&self, module: u32) -> Vec<Path> {
         let inside = &self.lua.crossing.parcel.inside;
         let Some(mut numbers) = inside.written.get(&module).cloned() else { return Vec::new() };
-        // What leads to another one comes first: in the receiver it may have to be put back for the path to lead there.
+        // What leads to another one comes first: in the receiver it may have to be put back for the path to
+        // lead there.
         numbers.sort_unstable();
         numbers.iter().filter(|&&number| self.is_attached(number)).map(|&n| inside.path(n)).collect()
     }
@@ -607,7 +628,8 @@ impl Vm {
         now
     }
 
-    /// What a field of a table was at first, as far as that is known: not where the module's own code has stored.
+    /// What a field of a table was at first, as far as that is known: not where the module's own code has
+    /// stored.
     pub(super) fn first_value(&self, number: Option<u32>, key: Value, now: Value) -> Value {
         match number.map(|n| &self.lua.crossing.parcel.inside.list[n as usize].state) {
             Some(State::Written(written)) => written.was.get(&id(key)).copied().unwrap_or(Value::NIL),

@@ -1,11 +1,13 @@
 //! Parcels: values on their way from one domain to another.
 //!
-//! A [`Parcel`] belongs to no domain. It owns copies of numbers, strings and plain tables, and counts of what is shared by reference:
-//! prototypes, shared objects, islands. It may wait in a queue for as long as it likes, be dropped, and be unpacked any number of times, by
-//! several threads at once (the body of a `parallel_for` is packed once and unpacked once in each domain).
+//! A [`Parcel`] belongs to no domain. It owns copies of numbers, strings and plain tables, and counts of what
+//! is shared by reference: prototypes, shared objects, islands. It may wait in a queue for as long as it
+//! likes, be dropped, and be unpacked any number of times, by several threads at once (the body of a
+//! `parallel_for` is packed once and unpacked once in each domain).
 //!
 //! # What crosses
-//! The rules are in `docs/parallel-design.md`, section 4; the programs that show them in `tests/parallel/outcomes`.
+//! The rules are in `docs/parallel-design.md`, section 4; the programs that show them in
+//! `tests/parallel/outcomes`.
 //!
 //! | file | what |
 //! |---|---|
@@ -25,13 +27,14 @@
 //! | `error.rs` | error values and tracebacks |
 //!
 //! # Collections
-//! Packing and the making of objects while unpacking contain no safepoint. [`Vm::unpack`] pushes its results on the stack of the running frame, where they are safe
-//! from then on. Before it makes anything it may call `require`, or make the metatable of a kind of shared objects, so it must not be
-//! called where Lua code may not run.
+//! Packing and the making of objects while unpacking contain no safepoint. [`Vm::unpack`] pushes its results
+//! on the stack of the running frame, where they are safe from then on. Before it makes anything it may call
+//! `require`, or make the metatable of a kind of shared objects, so it must not be called where Lua code may
+//! not run.
 //!
 //! # Cost
-//! A single number, boolean or short string takes no allocation. Everything else takes one block of words, and a second one if it refers to
-//! anything by reference.
+//! A single number, boolean or short string takes no allocation. Everything else takes one block of words,
+//! and a second one if it refers to anything by reference.
 
 mod again;
 mod cache;
@@ -91,18 +94,22 @@ const LITTLE: usize = 1024;
 pub enum Globals {
     /// A task's: what has travelled, over the receiver's, and nothing can be assigned.
     Task,
-    /// The same for functions in messages, results and errors. In one without functions the receiver's `_G` is its own.
+    /// The same for functions in messages, results and errors. In one without functions the receiver's `_G`
+    /// is its own.
     Message,
-    /// The receiver's own, and what has travelled becomes part of them: for the function of a domain that is being spawned.
+    /// The receiver's own, and what has travelled becomes part of them: for the function of a domain that is
+    /// being spawned.
     Own,
-    /// The receiver's own, which what has travelled is added to as far as it is not there: for what loads modules.
+    /// The receiver's own, which what has travelled is added to as far as it is not there: for what loads
+    /// modules.
     Module,
 }
 
 impl PackRules {
     /// A task's function and its arguments.
     pub const TASK: PackRules = PackRules { role: Role::Argument, globals: Globals::Task, waits: false };
-    /// A part of a loop that the runtime's own code makes of tasks, and waits for: its function and arguments, functions of the program among them.
+    /// A part of a loop that the runtime's own code makes of tasks, and waits for: its function and
+    /// arguments, functions of the program among them.
     pub const PART: PackRules = PackRules { role: Role::Argument, globals: Globals::Task, waits: true };
     /// The functions of a loop that the caller waits for.
     pub const LOOP: PackRules = PackRules { role: Role::Loop, globals: Globals::Task, waits: true };
@@ -112,7 +119,8 @@ impl PackRules {
     pub const MESSAGE: PackRules = PackRules { role: Role::Message, globals: Globals::Message, waits: false };
     /// Results.
     pub const RESULT: PackRules = PackRules { role: Role::Result, globals: Globals::Message, waits: false };
-    /// What a function of the program has returned to a task of the runtime's own, in a list among its results.
+    /// What a function of the program has returned to a task of the runtime's own, in a list among its
+    /// results.
     pub const COLLECTED: PackRules =
         PackRules { role: Role::Collected, globals: Globals::Message, waits: false };
     /// A value that a function of the program has returned to the runtime's own code.
@@ -190,7 +198,8 @@ impl Parcel {
         self.len() == 0
     }
 
-    /// Bytes of memory that it takes, what it refers to left out, but for large strings that its receiver is to copy.
+    /// Bytes of memory that it takes, what it refers to left out, but for large strings that its receiver is
+    /// to copy.
     pub fn bytes(&self) -> usize {
         match &self.values().0 {
             Repr::Graph { graph, .. } => graph.bytes() + graph.to_copy(),
@@ -206,7 +215,8 @@ impl Parcel {
         }
     }
 
-    /// Whether it owns counts of anything that may own counts of others: then whatever keeps it may become part of a cycle.
+    /// Whether it owns counts of anything that may own counts of others: then whatever keeps it may become
+    /// part of a cycle.
     #[inline]
     pub fn holds_counts(&self) -> bool {
         match &self.values().0 {
@@ -248,7 +258,8 @@ pub(crate) struct ParcelState {
     protos: HashMap<usize, *mut ProtoInst, foldhash::fast::FixedState>,
     /// Snapshots made since the last collection.
     snapshots: HashMap<snapshot::CacheKey, snapshot::Cached, foldhash::fast::FixedState>,
-    /// Functions that snapshots could not be made for since the last collection: their globals cross with the rest.
+    /// Functions that snapshots could not be made for since the last collection: their globals cross with the
+    /// rest.
     without_snapshot: std::collections::HashSet<snapshot::CacheKey, foldhash::fast::FixedState>,
     /// Snapshots that have arrived.
     instances: Vec<snapshot::Instance>,
@@ -314,7 +325,8 @@ impl ParcelState {
         }
     }
 
-    /// To be called at the end of every collection: addresses may be used again. Snapshots that nothing has arrived with since the last major one go.
+    /// To be called at the end of every collection: addresses may be used again. Snapshots that nothing has
+    /// arrived with since the last major one go.
     pub(crate) fn collected(&mut self, major: bool, ageing: bool, is_marked: impl Fn(Obj) -> bool) {
         self.snapshots.clear();
         self.without_snapshot.clear();
@@ -432,7 +444,8 @@ impl Vm {
         }
     }
 
-    /// As [`Vm::pack`]; a refusal is raised as an error, with the position of the Lua code that called the running native.
+    /// As [`Vm::pack`]; a refusal is raised as an error, with the position of the Lua code that called the
+    /// running native.
     ///
     /// # Errors
     /// One of the values may not cross. "not enough memory", if the program has reached its limit.
@@ -443,7 +456,8 @@ impl Vm {
             // Little may be allocated here while much is given away.
             self.heap.make_due();
         }
-        // A result that is next to nothing tells of work that is done; there are no more of them than functions that return.
+        // A result that is next to nothing tells of work that is done; there are no more of them than
+        // functions that return.
         let is_result = matches!(rules.role, Role::Result | Role::Collected | Role::Returned);
         let is_little = is_result && parcel.bytes() <= LITTLE;
         if is_little || perilune_heap::program_has_room(0) { Ok(parcel) } else { Err(self.out_of_memory()) }
@@ -457,7 +471,8 @@ impl Vm {
     /// Raises a refusal as an error.
     #[cold]
     pub fn raise_refusal(&mut self, refusal: &Refusal) -> Thrown {
-        // A native may be called by Lua code of our own on behalf of the program's call, which is what people know.
+        // A native may be called by Lua code of our own on behalf of the program's call, which is what people
+        // know.
         let site = self.running_site(None).filter(|site| *site.proto.source == *OWN_SOURCE);
         let site = site.and_then(|_| self.running_site(Some(OWN_SOURCE)));
         match site.and_then(|site| Some((site.proto.line_at(site.pc)?, site.proto))) {
@@ -473,14 +488,16 @@ impl Vm {
         }
     }
 
-    /// Pushes the values of a parcel on the running frame's stack, and returns how many. May call `require`, and so run Lua code, and collects if a
-    /// collection is due: if memory does not suffice for the values, that is an error here, while the caller still has the parcel.
+    /// Pushes the values of a parcel on the running frame's stack, and returns how many. May call `require`,
+    /// and so run Lua code, and collects if a collection is due: if memory does not suffice for the values,
+    /// that is an error here, while the caller still has the parcel.
     ///
     /// # Errors
     /// "not enough memory", "stack overflow", and whatever a module that has to be loaded raises.
     pub fn unpack(&mut self, parcel: &Parcel) -> LuaResult<u32> {
         let count = self.unpack_values(parcel)?;
-        // What is next to nothing has been the program's since it was sent: whoever has too much, it is no more by being received.
+        // What is next to nothing has been the program's since it was sent: whoever has too much, it is no
+        // more by being received.
         let settled = if parcel.bytes() <= LITTLE { self.settle_moved() } else { self.settle() };
         if let Err(refused) = settled {
             self.give_up(self.nargs() - count);
@@ -489,7 +506,8 @@ impl Vm {
         Ok(count)
     }
 
-    /// As [`Vm::unpack`], for functions that several calls of this domain are made of: they are unpacked once, as long as the parcel is there.
+    /// As [`Vm::unpack`], for functions that several calls of this domain are made of: they are unpacked
+    /// once, as long as the parcel is there.
     ///
     /// # Errors
     /// As [`Vm::unpack`].
@@ -521,8 +539,9 @@ impl Vm {
         has_modules.then_some(self.lua.crossing.parcel.inside.arrivals)
     }
 
-    /// Takes back what lies on the running frame's stack above its first `keep` values. Nothing of it stays in a slot that may become a register
-    /// of Lua code, where it would be kept until something else is stored there.
+    /// Takes back what lies on the running frame's stack above its first `keep` values. Nothing of it stays
+    /// in a slot that may become a register of Lua code, where it would be kept until something else is
+    /// stored there.
     pub(super) fn give_up(&mut self, keep: u32) {
         for n in keep + 1..=self.nargs() {
             self.stack_set(n, Value::NIL);
@@ -558,7 +577,8 @@ impl Vm {
         self.unpack_values(parcel)
     }
 
-    /// The first value of a parcel, nil if it is empty. The value is nowhere but in the result: it has to be pushed or stored before the next safepoint.
+    /// The first value of a parcel, nil if it is empty. The value is nowhere but in the result: it has to be
+    /// pushed or stored before the next safepoint.
     ///
     /// # Errors
     /// As [`Vm::unpack`].

@@ -1,25 +1,28 @@
 //! Modules: what the receiver finds again by name, and whether it still is what the receiver will find.
 //!
-//! A module is a value of `package.loaded`. It never crosses; its name does, and the receiver requires it itself. The same holds for what a
-//! module has in a field, or in a field of a field: functions, classes, userdata (`io.stdout`). So a class in a module is
-//! found again as the metatable of a message, and a function of a module as a function of the receiver's own.
+//! A module is a value of `package.loaded`. It never crosses; its name does, and the receiver requires it
+//! itself. The same holds for what a module has in a field, or in a field of a field: functions, classes,
+//! userdata (`io.stdout`). So a class in a module is found again as the metatable of a message, and a
+//! function of a module as a function of the receiver's own.
 //!
 //! # Sealing
-//! That is right as long as the module is what loading it makes. So each is *sealed* when its `require` returns: it and the tables inside it are watched from then on (`inside.rs`), and what
-//! they were is noted before the first store. Modules that were loaded before the program first used more than one domain are sealed then; what was
-//! done to them before is taken for what they are. The tables of the standard library are compared with what the first state of the
-//! process had in them when it had opened its libraries.
+//! That is right as long as the module is what loading it makes. So each is *sealed* when its `require`
+//! returns: it and the tables inside it are watched from then on (`inside.rs`), and what they were is noted
+//! before the first store. Modules that were loaded before the program first used more than one domain are
+//! sealed then; what was done to them before is taken for what they are. The tables of the standard library
+//! are compared with what the first state of the process had in them when it had opened its libraries.
 //!
-//! When a module is referred to, the number of stores that have been noticed (of a library's table, a sum over its fields) tells whether anything has changed. If so, the fields that differ are looked for: they
-//! go along if they could cross (and the receiver's module gets them), else the refusal names them.
+//! When a module is referred to, the number of stores that have been noticed (of a library's table, a sum
+//! over its fields) tells whether anything has changed. If so, the fields that differ are looked for: they go
+//! along if they could cross (and the receiver's module gets them), else the refusal names them.
 //!
 //! What this does not see: what a module keeps in local variables, which is each domain's own by design.
-//! Fields of `package` and
-//! `_G` are not compared: the former belong to the domain, the latter have rules of their own (`snapshot.rs`).
+//! Fields of `package` and `_G` are not compared: the former belong to the domain, the latter have rules of
+//! their own (`snapshot.rs`).
 //!
 //! # Addresses
-//! The index from addresses to paths is a hint: a hit counts only if the path still leads to the value. Modules are roots,
-//! so that no new object can take the address of one and pass for it.
+//! The index from addresses to paths is a hint: a hit counts only if the path still leads to the value.
+//! Modules are roots, so that no new object can take the address of one and pass for it.
 
 use super::inside::Path;
 use crate::Vm;
@@ -69,7 +72,8 @@ struct Module {
     standard: Option<&'static StandardModule>,
     /// Its number in the list of `inside.rs`, if it is a table that can be changed, and no library's.
     root: Option<u32>,
-    /// Fields that have arrived from other domains: the key, what arrived last, and what was there at first. Roots.
+    /// Fields that have arrived from other domains: the key, what arrived last, and what was there at first.
+    /// Roots.
     arrived: Vec<(Value, Value, Value)>,
     ours: Ours,
     /// The fingerprint that `changes` belongs to.
@@ -236,7 +240,8 @@ pub(super) fn all_fields(vm: &mut Vm, t: Gc<Table>, mut f: impl FnMut(Value, Val
     }
 }
 
-/// Calls `f` with the fields of a table: those in slots, in the hash part, in a general array; the first [`MAX_FIELDS`] of each.
+/// Calls `f` with the fields of a table: those in slots, in the hash part, in a general array; the first
+/// [`MAX_FIELDS`] of each.
 pub(super) fn fields(vm: &mut Vm, t: Gc<Table>, mut f: impl FnMut(&mut Vm, Value, Value)) {
     for slot in 0..shape::field_count(t.shape) {
         // SAFETY: a table has a slot for each field of its shape.
@@ -256,7 +261,8 @@ pub(super) fn fields(vm: &mut Vm, t: Gc<Table>, mut f: impl FnMut(&mut Vm, Value
     }
 }
 
-/// A sum over the fields that changes when one does. Keys count as where they are, which is enough: no key gets another place unless one is added.
+/// A sum over the fields that changes when one does. Keys count as where they are, which is enough: no key
+/// gets another place unless one is added.
 pub(super) fn fingerprint(t: Gc<Table>) -> u64 {
     let mut sum = (t.shape as u64) << 32 | t.array_len as u64;
     for slot in 0..shape::field_count(t.shape) {
@@ -274,8 +280,8 @@ pub(super) fn fingerprint(t: Gc<Table>) -> u64 {
 }
 
 impl Vm {
-    /// To be called when the standard libraries have been opened and nothing else has run: what changes to their tables are told from.
-    /// Costs nothing from the second state of the process on.
+    /// To be called when the standard libraries have been opened and nothing else has run: what changes to
+    /// their tables are told from. Costs nothing from the second state of the process on.
     pub fn record_standard_library(&mut self) {
         if STANDARD.get().is_some() {
             return;
@@ -296,8 +302,8 @@ impl Vm {
         let _ = STANDARD.set(list);
     }
 
-    /// From now on modules are sealed; those that are loaded already are now. To be called when the program begins to use several
-    /// domains; packing does it otherwise.
+    /// From now on modules are sealed; those that are loaded already are now. To be called when the program
+    /// begins to use several domains; packing does it otherwise.
     pub fn seal_modules(&mut self) {
         if std::mem::replace(&mut self.lua.crossing.parcel.modules.active, true) {
             return;
@@ -309,7 +315,8 @@ impl Vm {
                 found.push((name.bytes().to_vec(), value));
             }
         });
-        // Nothing is collected meanwhile, so the list may hold values. The standard library comes first: a field of `_G` may be its table.
+        // Nothing is collected meanwhile, so the list may hold values. The standard library comes first: a
+        // field of `_G` may be its table.
         let rank = |name: &[u8]| (name == b"_G", standard_module(name).is_none());
         found.sort_by(|a, b| rank(&a.0).cmp(&rank(&b.0)).then_with(|| a.0.cmp(&b.0)));
         for (name, value) in found {
@@ -394,7 +401,8 @@ impl Vm {
             if count > MAX_INDEXED || (*name == *b"_G" && v.tag() != Tag::NATIVE_CLOSURE) {
                 return;
             }
-            // What the program has put into a table of the library, or into a module since it was sealed, is not there elsewhere.
+            // What the program has put into a table of the library, or into a module since it was sealed, is
+            // not there elsewhere.
             let is_as_it_was = match standard {
                 Some(standard) => standard.has(key.bytes(), v),
                 None => vm.inside_is_as_it_was(t, key.into(), v),
@@ -499,7 +507,8 @@ impl Vm {
         Ok(())
     }
 
-    /// What a field of a module was at first, if `now` is what it is. Of the library only what is the same everywhere is known.
+    /// What a field of a module was at first, if `now` is what it is. Of the library only what is the same
+    /// everywhere is known.
     fn at_first(&self, module: usize, field: Gc<LuaString>, now: Value) -> Value {
         let m = &self.lua.crossing.parcel.modules.list[module];
         match m.standard {
@@ -520,7 +529,8 @@ impl Vm {
         self.lua.crossing.parcel.inside.arrivals != 0
     }
 
-    /// Takes back what has arrived in a module and a parcel that refers to it does not tell: `fields` and `paths` are what it does.
+    /// Takes back what has arrived in a module and a parcel that refers to it does not tell: `fields` and
+    /// `paths` are what it does.
     pub(super) fn take_back(&mut self, module: Value, fields: &[&[u8]], paths: &[&Path]) -> LuaResult<()> {
         let Some(t) = module.as_table() else { return Ok(()) };
         let Some(n) = self.module_of(t) else { return Ok(()) };

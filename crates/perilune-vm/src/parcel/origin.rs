@@ -1,21 +1,25 @@
 //! Where frozen copies come from, so that they come home as what they are copies of.
 //!
-//! What crosses frozen (`pack.rs` decides what) has an *origin*: the table or function that it was copied from. Where such a copy comes back to the
-//! strand that it was sent from, in a result, an error or a message, it becomes the original again, so `getmetatable(q) == Point` holds for what a task has made.
+//! What crosses frozen (`pack.rs` decides what) has an *origin*: the table or function that it was copied
+//! from. Where such a copy comes back to the strand that it was sent from, in a result, an error or a
+//! message, it becomes the original again, so `getmetatable(q) == Point` holds for what a task has made.
 //!
 //! # How it is known
-//! All that one crossing freezes of a domain's own is one [`Crossing`], and each original has an index there. The domain keeps the originals, by the
-//! crossing's number, as long as anybody has a count of the crossing: a parcel on its way, or a domain in which one of the copies is alive. So whether
-//! a copy comes home never depends on a collector. A copy in a receiver has, in place of its epoch, the index of an [`Arrived`] entry, and that has the crossing.
-//! Entries whose copies are dead are found by the next collection that would free these.
+//! All that one crossing freezes of a domain's own is one [`Crossing`], and each original has an index there.
+//! The domain keeps the originals, by the crossing's number, as long as anybody has a count of the crossing:
+//! a parcel on its way, or a domain in which one of the copies is alive. So whether a copy comes home never
+//! depends on a collector. A copy in a receiver has, in place of its epoch, the index of an [`Arrived`]
+//! entry, and that has the crossing. Entries whose copies are dead are found by the next collection that
+//! would free these.
 //!
 //! # Strands
-//! A *strand* is a task or a part of a loop; or everything else that a domain runs, its main program and the fibers of that. Home is a strand, not a
-//! domain: which domain of a pool runs a task is up to the scheduler, and a task's messages must not mean something else where it happens to run in
-//! the domain that they come from.
+//! A *strand* is a task or a part of a loop; or everything else that a domain runs, its main program and the
+//! fibers of that. Home is a strand, not a domain: which domain of a pool runs a task is up to the scheduler,
+//! and a task's messages must not mean something else where it happens to run in the domain that they come
+//! from.
 //!
-//! Rejected: weak lists of originals in the home domain, because a copy would come home as what the original is by now, or as what it was when it
-//! crossed, by whether a collection has come meanwhile.
+//! Rejected: weak lists of originals in the home domain, because a copy would come home as what the original
+//! is by now, or as what it was when it crossed, by whether a collection has come meanwhile.
 
 use crate::Vm;
 use crate::object::Upval;
@@ -128,7 +132,8 @@ const MANY: usize = 4096;
 /// How long copies are kept that nothing has come for, at least.
 const LEAST_PATIENCE: Duration = Duration::from_millis(50);
 
-/// How long pictures of so many bytes are kept that nothing has come for: several times as long as it takes to copy them again.
+/// How long pictures of so many bytes are kept that nothing has come for: several times as long as it takes
+/// to copy them again.
 fn patience(bytes: usize) -> Duration {
     const PER_BYTE: u64 = 10;
     LEAST_PATIENCE.max(Duration::from_nanos(bytes as u64 * PER_BYTE))
@@ -245,9 +250,10 @@ impl Vm {
         !self.lua.crossing.parcel.origins.arrived.is_empty()
     }
 
-    /// For a domain that has nothing to do: collects if many copies of others' tables have come since it last did so, which dead or alive keep the originals
-    /// where these are. Not at once, or what a program captures again and again would be copied again after each pause; and then a step at each call, so that work which comes meanwhile waits for
-    /// no more than that.
+    /// For a domain that has nothing to do: collects if many copies of others' tables have come since it last
+    /// did so, which dead or alive keep the originals where these are. Not at once, or what a program
+    /// captures again and again would be copied again after each pause; and then a step at each call, so that
+    /// work which comes meanwhile waits for no more than that.
     pub fn let_go_of_copies(&mut self, now: impl FnOnce() -> Instant) -> LetGo {
         let state = &mut self.lua.crossing.parcel;
         let bytes = state.received.bytes() + state.strings.bytes();

@@ -1,7 +1,8 @@
 //! Values that live outside all heaps and cross by reference.
 //!
-//! Shared objects are `SHARED` values (`shared.rs`) and counted one by one. A value in an island is an address; the graph holds one count of each
-//! island that it has values of, and the receiver takes over a copy of each before it makes the first value.
+//! Shared objects are `SHARED` values (`shared.rs`) and counted one by one. A value in an island is an
+//! address; the graph holds one count of each island that it has values of, and the receiver takes over a
+//! copy of each before it makes the first value.
 
 use super::graph::{Refs, code};
 use crate::Vm;

@@ -1,7 +1,8 @@
 //! Packing with pictures (`cache.rs` says what these are): referring to one, and making one.
 //!
-//! A picture is made by a packer of its own, while the one for the parcel is under way: so both find the same values. What the parcel has met already is *around* it. The picture may not show
-//! any of that, or there would be two copies; see [`Plan::entangled`].
+//! A picture is made by a packer of its own, while the one for the parcel is under way: so both find the same
+//! values. What the parcel has met already is *around* it. The picture may not show any of that, or there
+//! would be two copies; see [`Plan::entangled`].
 
 use super::cache::{Listed, Shown};
 use super::frozen::Own;
@@ -32,7 +33,8 @@ pub(super) struct First {
     held: Held,
 }
 
-/// How a packer uses pictures. Entries of the cache are named by their number; packing contains no safepoint, so none goes away.
+/// How a packer uses pictures. Entries of the cache are named by their number; packing contains no safepoint,
+/// so none goes away.
 pub(super) struct Plan {
     level: Level,
     /// Pictures that the graph refers to, those that they lean on included.
@@ -243,7 +245,8 @@ impl Packer<'_> {
         self.words.extend_from_slice(&[code::PICTURE as u64 | (n as u64) << 8, object as u64]);
     }
 
-    /// The rules for variables, for a function that is in a picture and is called without anything in between, too; and for those that it names.
+    /// The rules for variables, for a function that is in a picture and is called without anything in
+    /// between, too; and for those that it names.
     fn check_strictly(&mut self, c: Gc<LuaClosure>) -> Packed {
         let (mut queue, mut known) = (vec![c], HashSet::from([c.address()]));
         while let Some(c) = queue.pop() {
@@ -274,9 +277,10 @@ impl Packer<'_> {
         Ok(())
     }
 
-    // -- Making one ---------------------------------------------------------------------------------------------------------------
+    // -- Making one -----------------------------------------------------------------------------------------
 
-    /// Makes a picture of what `v` leads to. `None`: there can be none. An error: it would show what there is around it.
+    /// Makes a picture of what `v` leads to. `None`: there can be none. An error: it would show what there is
+    /// around it.
     fn make_picture(&mut self, v: Value, held: Held, is_class: bool) -> Result<Option<(u64, u32)>, ()> {
         let mut shown = self.show(v, held.clone(), is_class)?;
         // Only where all that the parcel refers to is known.

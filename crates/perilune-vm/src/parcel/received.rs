@@ -1,15 +1,21 @@
 //! Pictures that have arrived (`cache.rs` says what they are).
 //!
-//! A domain unpacks a picture when a parcel brings it first, and keeps the copies: all parcels that refer to it find the same ones. They are kept for as long as parcels bring
-//! it, and two collections more; after that a copy lives as long as anything refers to it, as everything does. If the picture comes again when some copies are dead and
-//! others are not, the dead ones are made again, and lead to those that have lived on. So no program can tell when a copy has been freed.
+//! A domain unpacks a picture when a parcel brings it first, and keeps the copies: all parcels that refer to
+//! it find the same ones. They are kept for as long as parcels bring it, and two collections more; after that
+//! a copy lives as long as anything refers to it, as everything does. If the picture comes again when some
+//! copies are dead and others are not, the dead ones are made again, and lead to those that have lived on. So
+//! no program can tell when a copy has been freed.
 //!
-//! What the sender writes to between two crossings is shown by a newer picture, which says which older ones it replaces: their copies are let go when it arrives. Large ones are freed
-//! before the new one is made, if that takes little ([`Vm::make_way`]), so the memory that the one copy has is the memory of the next, and still in the cache.
-//! A picture itself is kept by its sender, and by parcels; what has been made of it needs it no more.
+//! What the sender writes to between two crossings is shown by a newer picture, which says which older ones
+//! it replaces: their copies are let go when it arrives. Large ones are freed before the new one is made, if
+//! that takes little ([`Vm::make_way`]), so the memory that the one copy has is the memory of the next, and
+//! still in the cache. A picture itself is kept by its sender, and by parcels; what has been made of it needs
+//! it no more.
 //!
-//! The copies hold the token that they come home by, so a domain that keeps them keeps the originals alive in the domain that they come from. That is why pictures that have not come
-//! for a while are let go, and why a domain that has had nothing to do for a while and has many copies collects ([`crate::Vm::let_go_of_copies`]).
+//! The copies hold the token that they come home by, so a domain that keeps them keeps the originals alive in
+//! the domain that they come from. That is why pictures that have not come for a while are let go, and why a
+//! domain that has had nothing to do for a while and has many copies collects
+//! ([`crate::Vm::let_go_of_copies`]).
 
 use super::cache::Picture;
 use super::inside::Applied;
@@ -93,7 +99,8 @@ impl Received {
         }
     }
 
-    /// What modules were when a picture's copies had been made; it goes to the caller, who makes them again or gives it back.
+    /// What modules were when a picture's copies had been made; it goes to the caller, who makes them again
+    /// or gives it back.
     pub fn take_applied(&mut self, number: u64) -> Option<Applied> {
         self.instances.get_mut(&number)?.applied.take()
     }
@@ -114,9 +121,11 @@ impl Received {
         self.unpacking -= 1;
     }
 
-    /// Newer pictures of what these showed have come: nothing asks for their copies again, but for parcels that are under way. Bytes of those that nothing keeps here any more.
+    /// Newer pictures of what these showed have come: nothing asks for their copies again, but for parcels
+    /// that are under way. Bytes of those that nothing keeps here any more.
     pub fn replace(&mut self, numbers: &[u64]) -> usize {
-        // What calls us has brought one of the newer ones. A parcel around that may have brought any of these.
+        // What calls us has brought one of the newer ones. A parcel around that may have brought any of
+        // these.
         let is_alone = self.unpacking <= 1;
         let mut bytes = 0;
         for number in numbers {
@@ -175,7 +184,8 @@ impl Received {
 
     pub fn trace(&self, all: bool, mark: &mut impl FnMut(Obj)) {
         let mut instance = |i: &Instance| {
-            // The first object leads to all others, but for what has become part of a module; the parcel that is being unpacked may name that, too.
+            // The first object leads to all others, but for what has become part of a module; the parcel that
+            // is being unpacked may name that, too.
             let count = match (self.unpacking > 0, i.idle < PATIENCE) {
                 _ if i.is_replaced => 0,
                 (true, _) => i.objects.len(),
@@ -224,7 +234,8 @@ impl Received {
 }
 
 impl Vm {
-    /// A picture is about to be unpacked that replaces these: their copies go, and at once, if they are most of what a collection would have to look at.
+    /// A picture is about to be unpacked that replaces these: their copies go, and at once, if they are most
+    /// of what a collection would have to look at.
     pub(super) fn make_way(&mut self, replaced: &[u64]) {
         /// Bytes that are worth it.
         const LARGE: usize = 256 << 10;

@@ -1,11 +1,12 @@
 //! Why a value may not cross, as facts, and the one place where they become text.
 //!
-//! A refusal is part of the language that a program is written in: it is read by somebody who does not know yet why their function cannot
-//! run elsewhere. So each text says which value it is and how it was reached, which function and which variable or global it is about, where that
-//! is defined and assigned, what would go wrong, and what to write instead.
+//! A refusal is part of the language that a program is written in: it is read by somebody who does not know
+//! yet why their function cannot run elsewhere. So each text says which value it is and how it was reached,
+//! which function and which variable or global it is about, where that is defined and assigned, what would go
+//! wrong, and what to write instead.
 //!
-//! The path is found by packing a second time with records of how each object was reached ([`super::pack`]); packing that succeeds pays
-//! nothing for it.
+//! The path is found by packing a second time with records of how each object was reached ([`super::pack`]);
+//! packing that succeeds pays nothing for it.
 
 use std::fmt::Write;
 
@@ -16,13 +17,15 @@ pub enum Role {
     Argument,
     /// The functions of a loop: the one for each index, and the one that combines results.
     Loop,
-    /// Arguments of a call that the runtime's own code makes for a program's: a function of the program, and a list.
+    /// Arguments of a call that the runtime's own code makes for a program's: a function of the program, and
+    /// a list.
     Element,
     /// Values sent through a channel, or stored in a shared object.
     Message,
     /// Results.
     Result,
-    /// What the program's function has returned to a task of the runtime's own: the list of such values, among its results.
+    /// What the program's function has returned to a task of the runtime's own: the list of such values,
+    /// among its results.
     Collected,
     /// A value that the program's function has returned to the runtime's own code.
     Returned,
@@ -97,7 +100,8 @@ pub enum Reason {
     Assigns,
     /// The captured variable is declared without a value and has not got one yet.
     NotYetAssigned,
-    /// The function stores into what is in the variable, or in these fields of it, which would be a frozen copy over there.
+    /// The function stores into what is in the variable, or in these fields of it, which would be a frozen
+    /// copy over there.
     Stored {
         /// As `.a.b`; empty: the variable's own value.
         fields: String,
@@ -105,7 +109,8 @@ pub enum Reason {
         lines: Vec<u32>,
         /// It is the body of a loop.
         in_loop: bool,
-        /// The variable holds a module, which is no copy as an argument either; what is stored into is in these fields of it.
+        /// The variable holds a module, which is no copy as an argument either; what is stored into is in
+        /// these fields of it.
         in_module: bool,
     },
     /// A table with a finaliser, which would run on both sides.

@@ -1,15 +1,20 @@
-//! What `require` looks for modules by, in another domain: `package.path` and `cpath`, what is in `package.preload`, `package.searchers`.
+//! What `require` looks for modules by, in another domain: `package.path` and `cpath`, what is in
+//! `package.preload`, `package.searchers`.
 //!
-//! Code that crosses may call `require`, itself or through a module, and is to find there what it would have found at home when it crossed. So what runs code in
-//! another domain (a task, a spawned domain, a loop), or refers to modules, brings a [`Search`]; the receiver makes it its own before it loads anything, unless it has it already.
+//! Code that crosses may call `require`, itself or through a module, and is to find there what it would have
+//! found at home when it crossed. So what runs code in another domain (a task, a spawned domain, a loop), or
+//! refers to modules, brings a [`Search`]; the receiver makes it its own before it loads anything, unless it
+//! has it already.
 //!
-//! Functions in `preload` and `searchers` cross by the rules for captured functions, each by itself ([`Loader`]). One that may not cross refuses nothing: the
-//! module may never be asked for. It is replaced by one that says, when `require` comes to it, which one did not cross and why.
+//! Functions in `preload` and `searchers` cross by the rules for captured functions, each by itself
+//! ([`Loader`]). One that may not cross refuses nothing: the module may never be asked for. It is replaced by
+//! one that says, when `require` comes to it, which one did not cross and why.
 //!
-//! What a loader runs is a module of the receiver's: its globals are the receiver's, which it may define. Globals that travel with it are put there if they are not there yet.
+//! What a loader runs is a module of the receiver's: its globals are the receiver's, which it may define.
+//! Globals that travel with it are put there if they are not there yet.
 //!
-//! A [`Search`] is made anew only when something has changed. Whether it has is told by the addresses of the functions, so those are kept alive
-//! (`KEPT`).
+//! A [`Search`] is made anew only when something has changed. Whether it has is told by the addresses of the
+//! functions, so those are kept alive (`KEPT`).
 
 use super::modules::fingerprint;
 use super::{Globals, PackRules, Parcel};
@@ -45,7 +50,8 @@ pub(super) struct Search {
 #[derive(Clone)]
 pub struct ModuleSearch(Rc<Ours>);
 
-/// A count of a search that this domain's fibers count by themselves: all domains of a pool have the same search.
+/// A count of a search that this domain's fibers count by themselves: all domains of a pool have the same
+/// search.
 struct Ours(Arc<Search>);
 
 /// A function that loads or finds modules.
@@ -72,7 +78,8 @@ pub(super) struct Searching {
     /// The same for the fibers of this domain, by a count that no other domain touches.
     shared: Option<ModuleSearch>,
     tables: Option<Tables>,
-    /// How the domain looks, as long as nobody has stored into one of these tables: they are watched (`cache.rs`).
+    /// How the domain looks, as long as nobody has stored into one of these tables: they are watched
+    /// (`cache.rs`).
     print: Option<Print>,
 }
 
@@ -227,7 +234,8 @@ impl Vm {
                     .collect()
             })
         });
-        // Without memory for it, an address might be taken for another one's: then the list is made again next time.
+        // Without memory for it, an address might be taken for another one's: then the list is made again
+        // next time.
         let _ = self.keep(KEPT, &kept);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         Search { number, path, cpath, preload, searchers }
@@ -267,13 +275,15 @@ impl Vm {
         }
     }
 
-    /// What modules are found by, if it came from another domain: for code that goes on later, when others may have brought theirs.
+    /// What modules are found by, if it came from another domain: for code that goes on later, when others
+    /// may have brought theirs.
     pub fn module_search(&self) -> Option<ModuleSearch> {
         self.lua.crossing.parcel.searching.shared.clone()
     }
 
-    /// Modules are found by this again. What the running code has changed itself stays, if nobody else's came in between. Without memory for it, they are
-    /// found by some of it; whatever asks for them will lack memory too.
+    /// Modules are found by this again. What the running code has changed itself stays, if nobody else's came
+    /// in between. Without memory for it, they are found by some of it; whatever asks for them will lack
+    /// memory too.
     #[inline]
     pub fn set_module_search(&mut self, search: &ModuleSearch) {
         let now = self.lua.crossing.parcel.searching.shared.as_ref();
@@ -282,7 +292,7 @@ impl Vm {
         }
     }
 
-    // -- In the receiver ----------------------------------------------------------------------------------------------------
+    // -- In the receiver ------------------------------------------------------------------------------------
 
     /// Modules are found by this from now on.
     pub(super) fn adopt_search(&mut self, search: &Arc<Search>) -> LuaResult<()> {

@@ -1,7 +1,8 @@
 //! Which objects have a number already: from addresses to numbers.
 //!
-//! Most parcels hold a handful of objects, which are found faster by looking at all of them. From [`FEW`] on an open-addressing
-//! table takes over, which is kept from parcel to parcel: entries carry the number of the parcel they are from, so it needs no clearing.
+//! Most parcels hold a handful of objects, which are found faster by looking at all of them. From [`FEW`] on
+//! an open-addressing table takes over, which is kept from parcel to parcel: entries carry the number of the
+//! parcel they are from, so it needs no clearing.
 
 /// Objects that are looked through one by one.
 const FEW: usize = 8;

@@ -1,29 +1,35 @@
 //! Snapshots of globals: what a function sees as its globals in another domain.
 //!
 //! # Making one
-//! When a function crosses, the globals that it mentions ([`perilune_syntax::mentions`]) cross with it, those that functions among
-//! them mention too, and so on: a [`Snapshot`] is a graph of their values. A captured variable of a function that may cross never changes again, so whether a snapshot still
-//! holds depends on the named globals alone: each must be the same value as before, and each module in it must have the same fingerprint. If
-//! so, the one from last time is used: a loop of `pool:async(f)` pays for a few look-ups. Snapshots kept for this purpose are
-//! forgotten at the next collection, because they compare addresses.
+//! When a function crosses, the globals that it mentions ([`perilune_syntax::mentions`]) cross with it, those
+//! that functions among them mention too, and so on: a [`Snapshot`] is a graph of their values. A captured
+//! variable of a function that may cross never changes again, so whether a snapshot still holds depends on
+//! the named globals alone: each must be the same value as before, and each module in it must have the same
+//! fingerprint. If so, the one from last time is used: a loop of `pool:async(f)` pays for a few look-ups.
+//! Snapshots kept for this purpose are forgotten at the next collection, because they compare addresses.
 //!
-//! `_G.x` names the global `x`. Code that reads `_G` other than for constant names may mean whatever the program has: all of its globals cross then, functions in them as those in frozen tables do. If that is refused (an
-//! instance with `__gc` is among them, say), only what is named crosses, as if `_G` was not read.
+//! `_G.x` names the global `x`. Code that reads `_G` other than for constant names may mean whatever the
+//! program has: all of its globals cross then, functions in them as those in frozen tables do. If that is
+//! refused (an instance with `__gc` is among them, say), only what is named crosses, as if `_G` was not read.
 //!
 //! # Using one
-//! In the receiver a snapshot becomes two tables. The function's `_ENV` is empty and has a metatable: reading goes to the second table, which
-//! has the globals that travelled, and from there to the receiver's own globals; assigning raises. So an assignment to a global is an error
-//! even if that global travelled, and costs nothing as long as nobody tries. All functions that arrive with the same snapshot
-//! share these tables.
+//! In the receiver a snapshot becomes two tables. The function's `_ENV` is empty and has a metatable: reading
+//! goes to the second table, which has the globals that travelled, and from there to the receiver's own
+//! globals; assigning raises. So an assignment to a global is an error even if that global travelled, and
+//! costs nothing as long as nobody tries. All functions that arrive with the same snapshot share these
+//! tables.
 //!
-//! To these functions the first table is `_G`, too, wherever they have it from: their own code, an argument, a captured variable. It stays empty, by whatever way somebody
-//! stores into it (`TABLE_GUARDED`), and its metatable is hidden. So whose code it is that stores a global, a task's or a module's, needs no question at the store: the
-//! chunks that `require` loads in the receiver have the receiver's own globals, and nothing else has. What is loaded by `load` has the environment of the code that called it.
+//! To these functions the first table is `_G`, too, wherever they have it from: their own code, an argument,
+//! a captured variable. It stays empty, by whatever way somebody stores into it (`TABLE_GUARDED`), and its
+//! metatable is hidden. So whose code it is that stores a global, a task's or a module's, needs no question
+//! at the store: the chunks that `require` loads in the receiver have the receiver's own globals, and nothing
+//! else has. What is loaded by `load` has the environment of the code that called it.
 //!
-//! In a domain that has been spawned for a function, globals are put into the domain's globals instead: it may do with them what it likes.
+//! In a domain that has been spawned for a function, globals are put into the domain's globals instead: it
+//! may do with them what it likes.
 //!
-//! Rejected: one table with the globals themselves, which `x = x + 1` would change silently; refusing functions that contain an assignment to a global
-//! when they cross, since it may never run.
+//! Rejected: one table with the globals themselves, which `x = x + 1` would change silently; refusing
+//! functions that contain an assignment to a global when they cross, since it may never run.
 
 use super::graph::Graph;
 use super::inside::Applied;
@@ -63,7 +69,8 @@ pub(super) struct Cached {
     all: Vec<(Gc<Table>, usize)>,
 }
 
-/// What a function's environment is, by prototype, environment and upvalue, whether functions in it must keep the rules for variables, and whether only globals that are named are in it.
+/// What a function's environment is, by prototype, environment and upvalue, whether functions in it must keep
+/// the rules for variables, and whether only globals that are named are in it.
 pub(super) type CacheKey = (usize, usize, u8, bool, bool);
 
 /// The tables of a snapshot in a receiver.
@@ -202,7 +209,8 @@ impl Vm {
             && cached.all.iter().all(|&(env, count)| self.program_globals(env).len() == count)
     }
 
-    /// The names of what a program has added to the globals of an environment and may cross as such: for code that computes names. Coroutines and userdata are never found so in another domain.
+    /// The names of what a program has added to the globals of an environment and may cross as such: for code
+    /// that computes names. Coroutines and userdata are never found so in another domain.
     pub(super) fn program_globals(&mut self, env: Gc<Table>) -> Vec<Arc<[u8]>> {
         let mut names = Vec::new();
         for t in [Some(self.globals()), self.snapshot_globals(env)].into_iter().flatten() {
@@ -239,7 +247,8 @@ impl Vm {
         t.is_guarded()
     }
 
-    /// The environment of the Lua code that has called the running native, if that is a task's: what it loads without saying in which has the same.
+    /// The environment of the Lua code that has called the running native, if that is a task's: what it loads
+    /// without saying in which has the same.
     pub fn caller_environment(&self) -> Option<Value> {
         if !self.lua.crossing.parcel.has_environments {
             return None;
@@ -290,7 +299,8 @@ impl Vm {
         self.raw_get_str(self.globals(), name)
     }
 
-    /// From now on `package.loaded._G` is what `_G` is to the code of tasks: it reads as the table of globals does, and takes no assignment. For domains that run tasks.
+    /// From now on `package.loaded._G` is what `_G` is to the code of tasks: it reads as the table of globals
+    /// does, and takes no assignment. For domains that run tasks.
     pub fn guard_loaded_globals(&mut self) {
         // The globals are known by their name before somebody else has it.
         self.seal_modules();

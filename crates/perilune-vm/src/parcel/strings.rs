@@ -1,28 +1,39 @@
 //! Large strings that cross.
 //!
-//! A string never changes, so one copy of a large one is enough for all domains that it is brought to. A string cannot leave the heap that it was made in: its text lies behind its header, and the
-//! heap's books (who is young, what is held, what is freed when) are kept by its pages. So the first crossing copies it into an island of its own, its *twin*, in place of copying it into the words
-//! of the graph, and the domain remembers the twin. Each further crossing takes a count of it: 10 MB cost what 10 bytes do.
+//! A string never changes, so one copy of a large one is enough for all domains that it is brought to. A
+//! string cannot leave the heap that it was made in: its text lies behind its header, and the heap's books
+//! (who is young, what is held, what is freed when) are kept by its pages. So the first crossing copies it
+//! into an island of its own, its *twin*, in place of copying it into the words of the graph, and the domain
+//! remembers the twin. Each further crossing takes a count of it: 10 MB cost what 10 bytes do.
 //!
 //! # Who copies
-//! The first to unpack a *fresh* twin copies it into its own heap, and does not hold the island. Most large strings cross once (blocks of a file, answers); what is held of islands goes with major
-//! collections only, while a string of the heap's own goes with the next minor one. Whoever comes after that holds the twin: other domains that the same parcel is unpacked in, and all that it is sent
-//! to again. What belongs to a picture or a snapshot, or to a loop's functions, is never fresh: many are to have it.
+//! The first to unpack a *fresh* twin copies it into its own heap, and does not hold the island. Most large
+//! strings cross once (blocks of a file, answers); what is held of islands goes with major collections only,
+//! while a string of the heap's own goes with the next minor one. Whoever comes after that holds the twin:
+//! other domains that the same parcel is unpacked in, and all that it is sent to again. What belongs to a
+//! picture or a snapshot, or to a loop's functions, is never fresh: many are to have it.
 //!
 //! # How long a twin stays
-//! In the sender: until the string is dead, or until a collection finds that nobody else has a count of it. One that has been sent again stays for [`PATIENCE`] collections more. In a receiver, a
-//! twin that has arrived is a root for as many; without that, each task that brings it would need a major collection to lose it. When memory is short, neither keeps any ([`Strings::let_go`]).
+//! In the sender: until the string is dead, or until a collection finds that nobody else has a count of it.
+//! One that has been sent again stays for [`PATIENCE`] collections more. In a receiver, a twin that has
+//! arrived is a root for as many; without that, each task that brings it would need a major collection to
+//! lose it. When memory is short, neither keeps any ([`Strings::let_go`]).
 //!
-//! Making an island costs more than copying into words does, by its hash and its pages. A sender whose twins have been for nothing, [`TRIES`] in a row, copies large strings into words the first time,
-//! and makes a twin when one comes again; then it makes them at once again.
+//! Making an island costs more than copying into words does, by its hash and its pages. A sender whose twins
+//! have been for nothing, [`TRIES`] in a row, copies large strings into words the first time, and makes a
+//! twin when one comes again; then it makes them at once again.
 //!
-//! What the program's account has of a twin is an island's pages; the heap of nobody is charged for it, as for messages. It outlives the domain that it was made in.
+//! What the program's account has of a twin is an island's pages; the heap of nobody is charged for it, as
+//! for messages. It outlives the domain that it was made in.
 //!
 //! # Rejected
-//! - *Sharing from the first crossing*: a consumer of large messages had a major collection for every 8 MB of them, whatever it held.
+//! - *Sharing from the first crossing*: a consumer of large messages had a major collection for every 8 MB of
+//!   them, whatever it held.
 //! - *Sharing from the second*: it would cost a second copy.
-//! - *Large strings that are made in islands to begin with*: garbage of one's own would wait for major collections.
-//! - *Text apart from the header*, counted: each look at a byte, in the library, in machine code and by C modules, would go through a pointer.
+//! - *Large strings that are made in islands to begin with*: garbage of one's own would wait for major
+//!   collections.
+//! - *Text apart from the header*, counted: each look at a byte, in the library, in machine code and by C
+//!   modules, would go through a pointer.
 
 use super::graph::code;
 use super::pack::{Packer, push};
@@ -175,7 +186,8 @@ impl Twin {
 }
 
 impl Packer<'_> {
-    /// Writes a large string that the packer has not met, and that has a number now. False: there is no memory for a twin.
+    /// Writes a large string that the packer has not met, and that has a number now. False: there is no
+    /// memory for a twin.
     pub(super) fn large_string(&mut self, v: Value) -> bool {
         let is_for_many = self.is_snapshot || self.makes_picture() || self.role == Role::Loop;
         let Some(sent) = self.vm.sent_string(v, is_for_many) else { return false };

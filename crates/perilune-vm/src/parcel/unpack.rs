@@ -1,12 +1,13 @@
 //! Unpacking: from a [`Graph`] to values of a domain.
 //!
-//! Three steps. First everything that may run Lua code: modules that this domain has not got yet are required, and kinds of shared
-//! objects that it has not met get their metatables. What they give is
-//! on the Lua stack from then on. Then the objects are made and filled, without a chance of a collection in between, so they may be kept in a plain
-//! list meanwhile. Last, modules that the sender has changed get the same fields, and the roots are pushed.
+//! Three steps. First everything that may run Lua code: modules that this domain has not got yet are
+//! required, and kinds of shared objects that it has not met get their metatables. What they give is on the
+//! Lua stack from then on. Then the objects are made and filled, without a chance of a collection in between,
+//! so they may be kept in a plain list meanwhile. Last, modules that the sender has changed get the same
+//! fields, and the roots are pushed.
 //!
-//! Unpacking that fails (no memory, a module that cannot be found) leaves nothing behind but garbage: an object is never in a state that the
-//! collector could not trace.
+//! Unpacking that fails (no memory, a module that cannot be found) leaves nothing behind but garbage: an
+//! object is never in a state that the collector could not trace.
 
 use super::Globals;
 use super::cache::Picture;
@@ -35,7 +36,8 @@ pub(super) struct Made {
     has_metatable: bool,
     /// Elements may be nil.
     holes: bool,
-    /// The address of the original that a copy has come home as; 0: none. The copy is filled all the same, for what is behind it, and forgotten.
+    /// The address of the original that a copy has come home as; 0: none. The copy is filled all the same,
+    /// for what is behind it, and forgotten.
     original: u64,
 }
 
@@ -286,7 +288,8 @@ impl Vm {
         Ok(())
     }
 
-    /// Everything that may run Lua code. Pushes the modules that a graph refers to, loading those that this domain has not got.
+    /// Everything that may run Lua code. Pushes the modules that a graph refers to, loading those that this
+    /// domain has not got.
     fn push_modules(&mut self, graph: &Graph, search: Option<&Arc<Search>>) -> LuaResult<()> {
         let Some(refs) = &graph.refs else { return Ok(()) };
         for object in &refs.shared {
@@ -514,7 +517,8 @@ impl<'v, 'g> Reader<'v, 'g> {
         self.complete()
     }
 
-    /// What parcels before this one have told of its modules, and this one does not, is taken back: before anything is looked for in them.
+    /// What parcels before this one have told of its modules, and this one does not, is taken back: before
+    /// anything is looked for in them.
     fn begin(&mut self) -> LuaResult<()> {
         match self.refs {
             Some(refs) if !self.ours_stay && !refs.modules.is_empty() && self.vm.has_arrived() => {
@@ -599,7 +603,8 @@ impl<'v, 'g> Reader<'v, 'g> {
         if origin.crossing == OWN { self.token } else { refs.crossings.get(origin.crossing as usize) }
     }
 
-    /// The original that the object to be made next has come home as; in a picture, the copy that is there already.
+    /// The original that the object to be made next has come home as; in a picture, the copy that is there
+    /// already.
     #[inline]
     fn original(&mut self) -> u64 {
         if let Some(&(_, address)) = self.alive.get(self.objects.len()) {
@@ -783,7 +788,7 @@ impl<'v, 'g> Reader<'v, 'g> {
         Ok(v)
     }
 
-    // -- Contents -----------------------------------------------------------------------------------------------------------------
+    // -- Contents -------------------------------------------------------------------------------------------
 
     /// Reads the contents of all objects made so far, and of those made meanwhile.
     #[inline]
@@ -814,7 +819,8 @@ impl<'v, 'g> Reader<'v, 'g> {
         }
         if made.array > 0 {
             let len = made.array as usize;
-            // SAFETY: as above; room for `array` elements of the kind was made, and the sender says whether one is nil.
+            // SAFETY: as above; room for `array` elements of the kind was made, and the sender says whether
+            // one is nil.
             unsafe {
                 if t.kind == ArrayKind::General {
                     for at in 0..len {

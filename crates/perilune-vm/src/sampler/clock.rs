@@ -1,19 +1,23 @@
 //! What makes a thread take a look at itself every so many nanoseconds of its processor time.
 //!
-//! Each thread that runs Lua is a [`Runner`]: it has a clock that sends it SIGPROF, and says which domain it runs. Runners are in a list that only grows, in memory that
-//! is never freed, so that signal handlers may go through it.
+//! Each thread that runs Lua is a [`Runner`]: it has a clock that sends it SIGPROF, and says which domain it
+//! runs. Runners are in a list that only grows, in memory that is never freed, so that signal handlers may go
+//! through it.
 //!
 //! # Two clocks
-//! A POSIX timer of the thread's processor time goes off with the kernel's tick, 250 times a second at most on most systems; higher rates come out as fewer, longer samples, and
-//! their weights, which are measured, still add up. The kernel's performance events have a finer clock, where they are permitted and may look at the kernel's part of the time, too:
-//! one that stands still there would charge system calls to whoever runs after them.
+//! A POSIX timer of the thread's processor time goes off with the kernel's tick, 250 times a second at most
+//! on most systems; higher rates come out as fewer, longer samples, and their weights, which are measured,
+//! still add up. The kernel's performance events have a finer clock, where they are permitted and may look at
+//! the kernel's part of the time, too: one that stands still there would charge system calls to whoever runs
+//! after them.
 //!
 //! # Who may look at what
-//! The handler runs on the thread that owns the domain, in between two machine instructions of it. It reads `Vm::base`, which always is the base of a frame, perhaps of one that is not
-//! the running one any more but whose memory has not been freed since: that happens in collections, before which `base` is stored.
+//! The handler runs on the thread that owns the domain, in between two machine instructions of it. It reads
+//! `Vm::base`, which always is the base of a frame, perhaps of one that is not the running one any more but
+//! whose memory has not been freed since: that happens in collections, before which `base` is stored.
 //!
-//! Switches change in a signal handler on any thread ([`changed`]), which raises an interrupt in each domain that runs. A domain is not freed while such a handler is at
-//! work ([`Runner::forget`] waits).
+//! Switches change in a signal handler on any thread ([`changed`]), which raises an interrupt in each domain
+//! that runs. A domain is not freed while such a handler is at work ([`Runner::forget`] waits).
 
 use super::Sampler;
 use crate::sys::clock;
@@ -158,7 +162,8 @@ impl Runner {
         if sampler.is_null() || self.sampler.load(Ordering::Relaxed) == sampler {
             self.leave();
         }
-        // With `changed`: either it finds the word gone, or it is seen here. A store of `leave` alone could come after this load.
+        // With `changed`: either it finds the word gone, or it is seen here. A store of `leave` alone could
+        // come after this load.
         fence(Ordering::SeqCst);
         while RAISING.load(Ordering::SeqCst) != 0 {
             std::thread::yield_now();
@@ -235,7 +240,8 @@ extern "C" fn on_tick(_: i32, _: *mut c_void, context: *mut c_void) {
     if own.is_null() {
         return;
     }
-    // SAFETY: runners are never freed; the domain that the thread runs says goodbye before it goes (`forget`).
+    // SAFETY: runners are never freed; the domain that the thread runs says goodbye before it goes
+    // (`forget`).
     unsafe {
         if (*own).hz.load(Ordering::Relaxed) == 0 {
             return;

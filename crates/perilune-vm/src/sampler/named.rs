@@ -1,8 +1,10 @@
 //! What functions are called where they are defined.
 //!
-//! By how it is called a function has many names, and one that was called as `f` by a function that takes functions is known by none that a reader of its program would look for. The place where a closure is
-//! made tells a better one: the variable or the field that it is assigned to. A prototype does not know its parent, so parents are read, chunk by chunk, when a domain is sampled.
-//! Prototypes are shared by domains, and so is what was found.
+//! By how it is called a function has many names, and one that was called as `f` by a function that takes
+//! functions is known by none that a reader of its program would look for. The place where a closure is made
+//! tells a better one: the variable or the field that it is assigned to. A prototype does not know its
+//! parent, so parents are read, chunk by chunk, when a domain is sampled. Prototypes are shared by domains,
+//! and so is what was found.
 
 use crate::names;
 use perilune_syntax::{Constant, Op, Proto};

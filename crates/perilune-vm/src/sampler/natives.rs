@@ -1,7 +1,10 @@
-//! Where natives lie in memory, so that a signal handler does not follow what only looks like a pointer to one.
+//! Where natives lie in memory, so that a signal handler does not follow what only looks like a pointer to
+//! one.
 //!
-//! A handler may come between the two words of a store to a stack's slot, and find the tag of a native with the number that it has just returned. Natives are statics
-//! (`Value::native`), so their addresses are those of the module that this crate was linked into, and numbers and objects are not. One in another module is taken for Lua code.
+//! A handler may come between the two words of a store to a stack's slot, and find the tag of a native with
+//! the number that it has just returned. Natives are statics (`Value::native`), so their addresses are those
+//! of the module that this crate was linked into, and numbers and objects are not. One in another module is
+//! taken for Lua code.
 
 use crate::sys::process;
 use std::sync::atomic::{AtomicUsize, Ordering};

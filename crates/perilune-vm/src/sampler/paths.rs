@@ -1,17 +1,21 @@
 //! Call paths: from the frames that are active to the number of a node in the trace's definitions.
 //!
-//! A path is numbered from its root: the number of a node is found by its parent's number, what the frame runs, and the instruction. The names and lines that a definition
-//! consists of are looked up once for each such triple of a domain; afterwards a frame costs a look at the path that was numbered last (most of it
-//! is the same as a moment ago), or else one into a hash table.
+//! A path is numbered from its root: the number of a node is found by its parent's number, what the frame
+//! runs, and the instruction. The names and lines that a definition consists of are looked up once for each
+//! such triple of a domain; afterwards a frame costs a look at the path that was numbered last (most of it is
+//! the same as a moment ago), or else one into a hash table.
 //!
 //! # The chain
-//! The coroutine that runs, whoever resumed it, and so on down to the root of the fiber, or of the program. What lies between the bottom and the first Lua
-//! function is the host's way of calling it, and left out. A fiber begins with a node of its own. Of very deep recursions the innermost [`DEEPEST`] frames count.
+//! The coroutine that runs, whoever resumed it, and so on down to the root of the fiber, or of the program.
+//! What lies between the bottom and the first Lua function is the host's way of calling it, and left out. A
+//! fiber begins with a node of its own. Of very deep recursions the innermost [`DEEPEST`] frames count.
 //!
 //! # Which instruction
-//! Frames that have called something are at their call. The innermost one, when a sampler stops it, is *before* an instruction, and what took the time is the one
-//! executed last: the one above it in the code, unless a jump leads here ([`charged`]). At a function's first instruction that is the call: its caller's time.
-//! So a call and its return are both the caller's, and a function's share is that of its own instructions.
+//! Frames that have called something are at their call. The innermost one, when a sampler stops it, is
+//! *before* an instruction, and what took the time is the one executed last: the one above it in the code,
+//! unless a jump leads here ([`charged`]). At a function's first instruction that is the call: its caller's
+//! time. So a call and its return are both the caller's, and a function's share is that of its own
+//! instructions.
 
 use crate::Vm;
 use crate::debug::Activation;
@@ -131,7 +135,8 @@ impl Paths {
     }
 }
 
-/// Which instruction of a function took the time when the one at `pc` is next: its index; `None`: the call of the function.
+/// Which instruction of a function took the time when the one at `pc` is next: its index; `None`: the call of
+/// the function.
 fn charged(proto: &Proto, pc: usize) -> Option<usize> {
     let code = &proto.code;
     let is_head = code
@@ -150,8 +155,8 @@ fn charged(proto: &Proto, pc: usize) -> Option<usize> {
 }
 
 impl Vm {
-    /// The number of the running call path, for an event that says where something happened; 0 if nothing is recorded. The running frame is that of
-    /// a native, or has its `pc` stored.
+    /// The number of the running call path, for an event that says where something happened; 0 if nothing is
+    /// recorded. The running frame is that of a native, or has its `pc` stored.
     pub fn event_stack(&mut self) -> u32 {
         if !perilune_trace::is_live() {
             return 0;
@@ -159,7 +164,8 @@ impl Vm {
         self.path(Innermost::Within, Leaf::default())
     }
 
-    /// The number of the call path of a fiber that waits, or, without one, of the root chain while that waits; 0 if nothing is recorded.
+    /// The number of the call path of a fiber that waits, or, without one, of the root chain while that
+    /// waits; 0 if nothing is recorded.
     pub fn parked_stack(&mut self, fiber: Option<Gc<Thread>>) -> u32 {
         if !perilune_trace::is_live() {
             return 0;
@@ -191,7 +197,8 @@ impl Vm {
         self.path_through(innermost, leaf, &[])
     }
 
-    /// The same, where machine code was interrupted: at the instruction of the function that comes first, which is inlined at that of the second, and so on.
+    /// The same, where machine code was interrupted: at the instruction of the function that comes first,
+    /// which is inlined at that of the second, and so on.
     pub(super) fn path_through(
         &mut self,
         innermost: Innermost,
@@ -201,7 +208,8 @@ impl Vm {
         self.path_from((self.lua.thread, self.lua.fibers.current), innermost, leaf, located)
     }
 
-    /// The same of any chain: from the coroutine that runs down to the root of the fiber, which is null for the root chain.
+    /// The same of any chain: from the coroutine that runs down to the root of the fiber, which is null for
+    /// the root chain.
     fn path_from(
         &mut self,
         chain: (*mut Thread, *mut Thread),
@@ -250,7 +258,8 @@ impl Vm {
         number
     }
 
-    /// The active frames, innermost first. If the frame of the native that took the time is among them it becomes the innermost one, and is `missing` no more.
+    /// The active frames, innermost first. If the frame of the native that took the time is among them it
+    /// becomes the innermost one, and is `missing` no more.
     fn walk(
         &mut self,
         (mut th, fiber): (*mut Thread, *mut Thread),
@@ -262,7 +271,8 @@ impl Vm {
         // Natives that have been seen since the last Lua function.
         let mut host_side = 0;
         while !th.is_null() {
-            // SAFETY: the chain of coroutines that wait for each other; frames of Lua functions have their pc stored.
+            // SAFETY: the chain of coroutines that wait for each other; frames of Lua functions have their pc
+            // stored.
             unsafe {
                 for a in self.activations(Gc::from_ptr(th)) {
                     let step = frame_step(&a, std::mem::replace(&mut innermost, Innermost::Within));
@@ -443,8 +453,9 @@ impl Vm {
     }
 }
 
-/// Puts what machine code was at when it was interrupted in place of where it has come to since: the frame of the function, with all that it has called meanwhile, becomes what is `located`. If that
-/// function has returned since, it is what the innermost one had called.
+/// Puts what machine code was at when it was interrupted in place of where it has come to since: the frame of
+/// the function, with all that it has called meanwhile, becomes what is `located`. If that function has
+/// returned since, it is what the innermost one had called.
 fn splice(steps: &mut Vec<(Step, *mut Value)>, located: &[(Arc<Proto>, usize)]) {
     let Some((outermost, _)) = located.last() else { return };
     let frame = steps.iter().position(|(step, _)| step.what == Arc::as_ptr(outermost) as usize);
@@ -456,7 +467,8 @@ fn splice(steps: &mut Vec<(Step, *mut Value)>, located: &[(Arc<Proto>, usize)]) 
     steps.splice(..frame.map_or(0, |at| at + 1), located.iter().enumerate().map(step));
 }
 
-/// What a frame runs. The `pc` of Lua functions is one more than the instruction's index, so that it is never 0.
+/// What a frame runs. The `pc` of Lua functions is one more than the instruction's index, so that it is
+/// never 0.
 unsafe fn frame_step(a: &Activation, innermost: Innermost) -> Step {
     // SAFETY: a live frame; Lua frames have their pc stored.
     unsafe {

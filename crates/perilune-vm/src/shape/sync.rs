@@ -1,4 +1,5 @@
-//! What the tree of shapes is made of. The model check puts loom's in its place, and a tree of a few shapes (`tests/model`).
+//! What the tree of shapes is made of. The model check puts loom's in its place, and a tree of a few shapes
+//! (`tests/model`).
 
 pub use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 

@@ -1,6 +1,7 @@
 //! The process's shapes and atoms: a tree that only grows.
 //!
-//! Reading takes no lock; making a shape takes the [`Registry`], which its user keeps behind a mutex. Three things are published:
+//! Reading takes no lock; making a shape takes the [`Registry`], which its user keeps behind a mutex. Three
+//! things are published:
 //!
 //! | what | by | to |
 //! |---|---|---|
@@ -19,7 +20,8 @@ use std::ptr::null_mut;
 pub const DICT: u32 = 0;
 /// The shape without fields.
 pub const ROOT: u32 = 1;
-/// As [`DICT`], for a table in an island: its string keys are strings of the island, which are not interned in any domain.
+/// As [`DICT`], for a table in an island: its string keys are strings of the island, which are not interned
+/// in any domain.
 pub const FROZEN_DICT: u32 = 2;
 /// Most fields of a shape.
 pub const MAX_FIELDS: u32 = 64;
@@ -38,7 +40,8 @@ const DATA_ROOT_FAN_OUT: u32 = ROOT_FAN_OUT / 4;
 /// Shapes in a chunk.
 pub const CHUNK: usize = 1 << CHUNK_BITS;
 
-/// A shape. All fields but `first_child`, `index` (and `children`, which the mutex guards) are written once, before the id is published.
+/// A shape. All fields but `first_child`, `index` (and `children`, which the mutex guards) are written once,
+/// before the id is published.
 pub struct Shape {
     /// Atom of the last field.
     atom: AtomicU32,
@@ -48,8 +51,8 @@ pub struct Shape {
     /// The first child that was made; 0: none.
     first_child: AtomicU32,
     children: AtomicU32,
-    /// Built at the first look-up: `index_size(count)` entries, each `atom << 8 | slot` or 0, an open-addressing hash
-    /// of the fields; then the fields' atoms by slot.
+    /// Built at the first look-up: `index_size(count)` entries, each `atom << 8 | slot` or 0, an
+    /// open-addressing hash of the fields; then the fields' atoms by slot.
     pub index: AtomicPtr<Cell<u32>>,
 }
 
@@ -125,7 +128,8 @@ fn index_size(count: u32) -> u32 {
 impl Tree {
     constant! {
         /// # Safety
-        /// `first` is the first chunk, [`CHUNK`] shapes that live as long as the tree: [`DICT`] and [`ROOT`] are in it.
+        /// `first` is the first chunk, [`CHUNK`] shapes that live as long as the tree: [`DICT`] and [`ROOT`]
+        /// are in it.
         pub unsafe fn new(first: *mut Shape) -> Tree {
             let mut chunks = null_pointers();
             chunks[0] = AtomicPtr::new(first);
@@ -153,7 +157,8 @@ impl Tree {
         let mask = index_size(count) - 1;
         let mut i = atom & mask;
         loop {
-            // SAFETY: the index has `mask + 1` entries, at least half of them 0, and nobody writes it any more.
+            // SAFETY: the index has `mask + 1` entries, at least half of them 0, and nobody writes it any
+            // more.
             let entry = unsafe { *(*index.add(i as usize)).to_read() };
             if entry >> 8 == atom {
                 return Some(entry & 0xff);
@@ -218,7 +223,8 @@ impl Tree {
         if child != 0 && self.shape(child).atom.load(Relaxed) == atom { Some(child) } else { None }
     }
 
-    /// Finds or makes the child of `parent` that adds a field named `text`; returns it with the atom. `r` is the registry of this tree.
+    /// Finds or makes the child of `parent` that adds a field named `text`; returns it with the atom. `r` is
+    /// the registry of this tree.
     pub fn make_child(
         &self,
         r: &mut Registry,

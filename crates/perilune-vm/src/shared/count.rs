@@ -1,21 +1,24 @@
 //! Counts of shared objects, and how objects are freed that hold each other.
 //!
-//! A map may hold a map that holds a map; a channel a message that holds a channel; a lane a pool whose tasks hold lanes. Programs make such chains
-//! as long as they like. If the last count of an object were given up where it happens to be, the destructor of each link would run inside that of
-//! the one before, and a chain of some thousand links would overflow the native stack.
+//! A map may hold a map that holds a map; a channel a message that holds a channel; a lane a pool whose tasks
+//! hold lanes. Programs make such chains as long as they like. If the last count of an object were given up
+//! where it happens to be, the destructor of each link would run inside that of the one before, and a chain
+//! of some thousand links would overflow the native stack.
 //!
-//! So there is one type for a count of *any* shared object, [`SharedArc`], and it never destroys an object inside the destructor of another. The first to be dropped
-//! on a thread opens a list; what is dropped while the list is open goes into the list; whoever opened it destroys what is in it, one
-//! object after the other. Whatever refers to what, at most one object is being destroyed by a thread at any time.
+//! So there is one type for a count of *any* shared object, [`SharedArc`], and it never destroys an object
+//! inside the destructor of another. The first to be dropped on a thread opens a list; what is dropped while
+//! the list is open goes into the list; whoever opened it destroys what is in it, one object after the other.
+//! Whatever refers to what, at most one object is being destroyed by a thread at any time.
 //!
 //! What keeps it so:
 //!
-//! * An object can refer to objects of *any* kind only through this type: an `Arc<dyn SharedObject>` does not exist outside this file
-//!   (`tests/counts.rs` looks for one).
-//! * An `Arc` of a particular type (the outcome of a task, the graph of a parcel, the pool of a lane) may be part of an object. Such types form no cycle among
-//!   themselves, so the destructors between two `SharedArc`s nest no deeper than the types do.
-//! * Islands have a list of their own, by the same rule (`perilune_heap`); what an island keeps alive are `SharedArc`s. Each of the two lists
-//!   can be open inside the other once.
+//! * An object can refer to objects of *any* kind only through this type: an `Arc<dyn SharedObject>` does not
+//!   exist outside this file (`tests/counts.rs` looks for one).
+//! * An `Arc` of a particular type (the outcome of a task, the graph of a parcel, the pool of a lane) may be
+//!   part of an object. Such types form no cycle among themselves, so the destructors between two
+//!   `SharedArc`s nest no deeper than the types do.
+//! * Islands have a list of their own, by the same rule (`perilune_heap`); what an island keeps alive are
+//!   `SharedArc`s. Each of the two lists can be open inside the other once.
 
 use super::SharedObject;
 use std::cell::Cell;
@@ -30,8 +33,8 @@ type Object = Arc<dyn SharedObject>;
 pub struct SharedArc(ManuallyDrop<Object>);
 
 thread_local! {
-    /// The list of objects that this thread is to let go of, which is on its stack; null: none is being destroyed. It has no destructor, so it is there
-    /// for as long as the thread is.
+    /// The list of objects that this thread is to let go of, which is on its stack; null: none is being
+    /// destroyed. It has no destructor, so it is there for as long as the thread is.
     static OPEN: Cell<*mut Vec<Object>> = const { Cell::new(null_mut()) };
 }
 
@@ -111,7 +114,8 @@ impl Drop for SharedArc {
         if open.is_null() {
             return let_go(object);
         }
-        // SAFETY: the list is in a call of `let_go` further down this thread's stack, which borrows it only while it takes an object out.
+        // SAFETY: the list is in a call of `let_go` further down this thread's stack, which borrows it only
+        // while it takes an object out.
         let open = unsafe { &mut *open };
         if open.len() == open.capacity() && open.try_reserve(1).is_err() {
             // Without memory for the list the object stays for ever: better than the end of the process.
@@ -137,7 +141,8 @@ fn let_go(object: Object) {
     OPEN.set(list);
     let _close = Close;
     drop(object);
-    // SAFETY: the list outlives this loop; the reference ends before the object is dropped, whose destructor may add to the list.
+    // SAFETY: the list outlives this loop; the reference ends before the object is dropped, whose destructor
+    // may add to the list.
     while let Some(object) = unsafe { (*list).pop() } {
         drop(object);
     }

@@ -32,7 +32,8 @@ pub(super) struct Described<'w, 'a, W: Write> {
 }
 
 impl<W: Write> Described<'_, '_, W> {
-    /// How a reference is labelled; `None`: it is left out. Inlined, so that of these cases each place has its own.
+    /// How a reference is labelled; `None`: it is left out. Inlined, so that of these cases each place has
+    /// its own.
     #[inline(always)]
     fn label(&mut self, edge: Edge) -> Option<(Label, Argument)> {
         let number = |label, n: u64| Some((label, Argument::Number(n)));

@@ -1,9 +1,11 @@
-//! When snapshots are taken: on a tool's request, at the end of a program. And what else a tool may ask for: a list of fibers.
+//! When snapshots are taken: on a tool's request, at the end of a program. And what else a tool may ask for:
+//! a list of fibers.
 //!
 //! # Requests
-//! A tool asks through the header of the event file (`perilune_trace::attach`), and whoever runs a domain learns of it by the interrupt `TRACE`, at its next call or loop iteration.
-//! Each domain writes a file of its own beside the meeting place of tools, [`path_for`]. A program without domains answers the request itself; otherwise
-//! the domain room does, when all domains have written theirs or will not.
+//! A tool asks through the header of the event file (`perilune_trace::attach`), and whoever runs a domain
+//! learns of it by the interrupt `TRACE`, at its next call or loop iteration. Each domain writes a file of
+//! its own beside the meeting place of tools, [`path_for`]. A program without domains answers the request
+//! itself; otherwise the domain room does, when all domains have written theirs or will not.
 
 use crate::Vm;
 use crate::interp::frame_closure;
@@ -42,7 +44,8 @@ pub fn file_at_exit() -> Option<PathBuf> {
 }
 
 impl Vm {
-    /// The program is this function: the snapshot of the end, if one was asked for, is taken when it returns, while its variables are there.
+    /// The program is this function: the snapshot of the end, if one was asked for, is taken when it returns,
+    /// while its variables are there.
     pub fn snapshot_when_over(&mut self, f: Gc<LuaClosure>) {
         let asked = AT_EXIT.lock().unwrap_or_else(PoisonError::into_inner).is_some();
         // SAFETY: a function has its instance for as long as it lives.

@@ -1,23 +1,28 @@
-//! Sets of interned strings: one for the young, and one for the old that grows and is swept a little at a time.
+//! Sets of interned strings: one for the young, and one for the old that grows and is swept a little at a
+//! time.
 //!
-//! A [`StringSet`] is an open-addressing set of words that carry a pointer in the lower 48 bits and 16 bits of the hash above, so
-//! that a probe rarely touches a string that is another one. Nothing is deleted from it; a sweep rebuilds it.
+//! A [`StringSet`] is an open-addressing set of words that carry a pointer in the lower 48 bits and 16 bits
+//! of the hash above, so that a probe rarely touches a string that is another one. Nothing is deleted from
+//! it; a sweep rebuilds it.
 //!
-//! A program may have millions of keys, and neither a collection that interns one more nor the end of a major may stop it for as
-//! long as it takes to visit them all. So the old strings ([`OldStrings`]) are spread over *shards* of a few hundred by the upper bits
-//! of their hashes, with a directory that doubles (extendible hashing): a shard that is full becomes two. Not all are full at the same number, so that not
-//! all become two at the same time.
+//! A program may have millions of keys, and neither a collection that interns one more nor the end of a major
+//! may stop it for as long as it takes to visit them all. So the old strings ([`OldStrings`]) are spread over
+//! *shards* of a few hundred by the upper bits of their hashes, with a directory that doubles (extendible
+//! hashing): a shard that is full becomes two. Not all are full at the same number, so that not all become
+//! two at the same time.
 //!
-//! After a major every shard is *stale*: it may name strings that are dead. Each collection sweeps a few of them. Until a shard's turn
-//! has come, the memory of a dead string may be used for something else, or unmapped; so what a look-up finds in a stale shard counts only if
-//! the heap knows an object at that address and it is an interned string of that text. Then it is the right one, whatever was there
-//! before. For the same reason a sweep keeps an entry if there is a marked, interned string with that part of the hash. Such a string may have got its own
-//! entry when it was interned: a duplicate does no harm.
+//! After a major every shard is *stale*: it may name strings that are dead. Each collection sweeps a few of
+//! them. Until a shard's turn has come, the memory of a dead string may be used for something else, or
+//! unmapped; so what a look-up finds in a stale shard counts only if the heap knows an object at that address
+//! and it is an interned string of that text. Then it is the right one, whatever was there before. For the
+//! same reason a sweep keeps an entry if there is a marked, interned string with that part of the hash. Such
+//! a string may have got its own entry when it was interned: a duplicate does no harm.
 //!
-//! Where memory for growing is refused, a set is filled beyond what is good for it, and a shard that should be two stays one: a collection is due then (`heap/shortage.rs`), which empties
-//! the set of the young.
+//! Where memory for growing is refused, a set is filled beyond what is good for it, and a shard that should
+//! be two stays one: a collection is due then (`heap/shortage.rs`), which empties the set of the young.
 //!
-//! Rejected: to sweep before memory is reused. The heap would have to wait for the table, or the table to be done when the marking is.
+//! Rejected: to sweep before memory is reused. The heap would have to wait for the table, or the table to be
+//! done when the marking is.
 
 use super::{POINTER_BITS, POINTER_MASK};
 use crate::object::{LuaString, STRING_INTERNED};
@@ -50,7 +55,8 @@ impl StringSet {
         StringSet { slots: vec![0; slots], len: 0 }
     }
 
-    /// The string of that text, if it is there. `may_be` tells whether an address can be taken for that of an interned string.
+    /// The string of that text, if it is there. `may_be` tells whether an address can be taken for that of an
+    /// interned string.
     #[inline(always)]
     fn find_if(&self, hash: u32, bytes: &[u8], may_be: impl Fn(Obj) -> bool) -> Option<Gc<LuaString>> {
         let mask = self.slots.len().wrapping_sub(1);
@@ -250,7 +256,8 @@ impl OldStrings {
         shard.set.find(hash, bytes)
     }
 
-    /// Adds a string that is not there yet and whose hash is known. `is_alive` is as for [`OldStrings::sweep_some`].
+    /// Adds a string that is not there yet and whose hash is known. `is_alive` is as for
+    /// [`OldStrings::sweep_some`].
     pub(super) fn insert(&mut self, s: Gc<LuaString>, is_alive: &mut impl FnMut(Obj) -> bool) {
         loop {
             let at = self.shard_of(s.hash);
@@ -324,8 +331,8 @@ impl OldStrings {
         self.left = self.shards.len();
     }
 
-    /// Sweeps some of the stale shards; all of a small set. `is_alive` says of any address whether an object is there that has been marked by the collection that
-    /// is about to end.
+    /// Sweeps some of the stale shards; all of a small set. `is_alive` says of any address whether an object
+    /// is there that has been marked by the collection that is about to end.
     pub(super) fn sweep_some(&mut self, is_alive: &mut impl FnMut(Obj) -> bool) {
         for _ in 0..AT_A_TIME.min(self.left) {
             self.next = (self.next + 1) % self.shards.len();

@@ -51,7 +51,8 @@ pub(crate) unsafe fn interrupted_at(context: *mut c_void) -> (usize, usize) {
     }
 }
 
-/// Starts a timer of the calling thread's processor time that goes off each `period` nanoseconds, but with the kernel's tick. `None`: there is none.
+/// Starts a timer of the calling thread's processor time that goes off each `period` nanoseconds, but with
+/// the kernel's tick. `None`: there is none.
 pub(crate) fn start_timer(period: i64) -> Option<*mut c_void> {
     // SAFETY: structures are zeroed and filled.
     unsafe {
@@ -79,7 +80,8 @@ pub(crate) unsafe fn stop_timer(timer: *mut c_void) {
     unsafe { libc::timer_delete(timer) };
 }
 
-/// Opens a performance event of the calling thread that goes off each `period` nanoseconds of its processor time: a descriptor. `None`: that is not permitted.
+/// Opens a performance event of the calling thread that goes off each `period` nanoseconds of its processor
+/// time: a descriptor. `None`: that is not permitted.
 pub(crate) fn open_event(period: u64) -> Option<i32> {
     let attr = EventAttr {
         kind: PERF_TYPE_SOFTWARE,

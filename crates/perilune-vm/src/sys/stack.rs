@@ -14,7 +14,8 @@ pub(crate) fn pointer() -> usize {
     sp
 }
 
-/// Calls `f` with all callee-saved registers spilled to the stack, where a conservative scan sees them, and the address from which a scan does so.
+/// Calls `f` with all callee-saved registers spilled to the stack, where a conservative scan sees them, and
+/// the address from which a scan does so.
 #[inline(never)]
 pub(crate) fn spill_registers<T, R>(with: *mut T, f: impl FnOnce(*mut T, usize) -> R) -> R {
     let mut saved = [0usize; 6];
@@ -32,7 +33,8 @@ pub(crate) fn spill_registers<T, R>(with: *mut T, f: impl FnOnce(*mut T, usize) 
     result
 }
 
-/// Address space for stacks, of which pages are taken as they are touched, small ones, because most stacks touch one or two. `None`: there is none.
+/// Address space for stacks, of which pages are taken as they are touched, small ones, because most stacks
+/// touch one or two. `None`: there is none.
 pub(crate) fn map(bytes: usize) -> Option<usize> {
     // SAFETY: a fresh anonymous mapping.
     let at = unsafe {
@@ -71,7 +73,8 @@ pub(crate) unsafe fn unmap(at: usize, bytes: usize) {
     unsafe { libc::munmap(at as *mut _, bytes) };
 }
 
-/// The native stack of the running thread, as the system knows it: lowest address (as far as it may grow) and end.
+/// The native stack of the running thread, as the system knows it: lowest address (as far as it may grow) and
+/// end.
 pub(crate) fn bounds() -> (usize, usize) {
     if let Some(found) = of_main_thread() {
         return found;
@@ -93,8 +96,8 @@ pub(crate) fn bounds() -> (usize, usize) {
     }
 }
 
-/// The stack of the main thread, if that is the one that runs, and where it ends can be told without `/proc/self/maps`, which the C library reads for
-/// that: thirty microseconds of each start.
+/// The stack of the main thread, if that is the one that runs, and where it ends can be told without
+/// `/proc/self/maps`, which the C library reads for that: thirty microseconds of each start.
 fn of_main_thread() -> Option<(usize, usize)> {
     // SAFETY: these calls only ask.
     if unsafe { libc::syscall(libc::SYS_gettid) != libc::c_long::from(libc::getpid()) } {
@@ -113,8 +116,8 @@ fn of_main_thread() -> Option<(usize, usize)> {
     (low..end).contains(&here).then(|| (end - size.min(MOST_STACK), end))
 }
 
-/// Where the main thread's stack ends: the kernel puts the name of the executable there, with a word behind it, before all else. `None` if no mapping
-/// ends there after all.
+/// Where the main thread's stack ends: the kernel puts the name of the executable there, with a word behind
+/// it, before all else. `None` if no mapping ends there after all.
 fn end_of_main_thread() -> Option<usize> {
     // SAFETY: asks for an entry of a list that the process has been given.
     let name = unsafe { libc::getauxval(libc::AT_EXECFN) } as *const libc::c_char;

@@ -1,20 +1,24 @@
 //! The array part: kinds, storage, elements, holes.
 //!
-//! The array part has room for the keys `1..=array_cap`, and every one of these keys lives there. It is in one of two states.
+//! The array part has room for the keys `1..=array_cap`, and every one of these keys lives there. It is in
+//! one of two states.
 //!
-//! * **Dense**: elements `1..=array_len` have values, the others have none, and what their storage holds is garbage. The elements may be bare numbers
-//!   ([`ArrayKind`]).
-//! * **With holes** ([`TABLE_HOLES`]): any element may be nil. All are 16-byte values, all storage up to `array_cap` is initialised, and
-//!   `array_len` is the *hint* of `table/border.rs`: where a border was found or an element was used last. Between the two, elements have to be looked
-//!   for in slow paths, which move the hint.
+//! * **Dense**: elements `1..=array_len` have values, the others have none, and what their storage holds is
+//!   garbage. The elements may be bare numbers ([`ArrayKind`]).
+//! * **With holes** ([`TABLE_HOLES`]): any element may be nil. All are 16-byte values, all storage up to
+//!   `array_cap` is initialised, and `array_len` is the *hint* of `table/border.rs`: where a border was found
+//!   or an element was used last. Between the two, elements have to be looked for in slow paths, which move
+//!   the hint.
 //!
-//! An array becomes one with holes when nil is stored before its end or a value behind it, which initialises the rest of its storage. It becomes dense again when
-//! all or none of its elements have values, or when its border turns out to be their number. A large one does so only after as many
-//! changes as pay for initialising it once more ([`Tally`]).
+//! An array becomes one with holes when nil is stored before its end or a value behind it, which initialises
+//! the rest of its storage. It becomes dense again when all or none of its elements have values, or when its
+//! border turns out to be their number. A large one does so only after as many changes as pay for
+//! initialising it once more ([`Tally`]).
 //!
 //! # Young arrays
-//! How many keys belong to the array part matters for borders, and `table/rehash.rs` says it: one, two, four and so on while a table is filled. The first storage has
-//! room for four, and so as not to leave the fast path at the second and third element, `array_cap` is four at once, with
+//! How many keys belong to the array part matters for borders, and `table/rehash.rs` says it: one, two, four
+//! and so on while a table is filled. The first storage has room for four, and so as not to leave the fast
+//! path at the second and third element, `array_cap` is four at once, with
 //! [`TABLE_YOUNG`]: until something else than an append happens, the true size is `array_len` rounded up to a power of two
 //! ([`Table::settle_size`]).
 
@@ -207,7 +211,8 @@ impl Table {
         self.array_len = len as u32;
     }
 
-    /// Makes an array with holes that has `len` values dense, if they are its first elements and it is paid for.
+    /// Makes an array with holes that has `len` values dense, if they are its first elements and it is paid
+    /// for.
     pub(super) fn fill_up(&mut self, len: usize) {
         let cap = self.array_cap as usize;
         if cap > SMALL_ARRAY {
@@ -235,8 +240,8 @@ impl Table {
         }
     }
 
-    /// Stores into element `at` (from 0) while a resize puts keys where they belong: a dense array gets as many as there are behind its end, in any
-    /// order, and has room and the kind for them.
+    /// Stores into element `at` (from 0) while a resize puts keys where they belong: a dense array gets as
+    /// many as there are behind its end, in any order, and has room and the kind for them.
     pub(super) fn place(&mut self, at: usize, v: Value) {
         if self.has_holes() {
             return self.set_with_holes(at, v);
@@ -246,7 +251,8 @@ impl Table {
         self.array_len += 1;
     }
 
-    /// Forgets the elements beyond the first `size`, of which `moved` had values, before the array is made that small.
+    /// Forgets the elements beyond the first `size`, of which `moved` had values, before the array is made
+    /// that small.
     pub(super) fn cut(&mut self, size: usize, moved: usize) {
         if !self.has_holes() {
             self.array_len = self.array_len.min(size as u32);
@@ -296,8 +302,8 @@ impl Vm {
         }
     }
 
-    /// Changes the size of the array part. Only the array changes: keys that now belong elsewhere have been, or will be, moved by the caller, who keeps
-    /// `array_len` within bounds.
+    /// Changes the size of the array part. Only the array changes: keys that now belong elsewhere have been,
+    /// or will be, moved by the caller, who keeps `array_len` within bounds.
     pub(super) fn set_array_size(&mut self, t: Gc<Table>, cap: usize) -> LuaResult<()> {
         self.set_array_size_with_room(t, cap, cap)
     }
@@ -339,7 +345,8 @@ impl Vm {
         Ok(())
     }
 
-    /// New storage for the array, of `kind`, with room for `room` elements or a few more. The first `len` elements stay.
+    /// New storage for the array, of `kind`, with room for `room` elements or a few more. The first `len`
+    /// elements stay.
     fn move_array(&mut self, t: Gc<Table>, kind: ArrayKind, len: usize, room: usize) -> LuaResult<()> {
         let bytes = kind.storage(room.clamp(FIRST, MAX_ARRAY));
         let have = self.array_storage(t);
@@ -465,7 +472,8 @@ impl Vm {
         Ok(())
     }
 
-    /// Stores `v`, not nil, behind a dense array that is full, while no key that would belong to a larger one is in the hash part.
+    /// Stores `v`, not nil, behind a dense array that is full, while no key that would belong to a larger one
+    /// is in the hash part.
     pub(super) fn append_to_full(&mut self, t: Gc<Table>, v: Value) -> LuaResult<()> {
         let len = t.array_len as usize;
         debug_assert!(!t.has_holes() && len == t.array_cap as usize);
@@ -484,7 +492,8 @@ impl Vm {
         self.push_element(t, v)
     }
 
-    /// Stores `values` under the integer keys from `first` on, as a constructor does (manual 3.4.9): the array part gets room for all of them, nil or not.
+    /// Stores `values` under the integer keys from `first` on, as a constructor does (manual 3.4.9): the
+    /// array part gets room for all of them, nil or not.
     ///
     /// # Errors
     /// "not enough memory"

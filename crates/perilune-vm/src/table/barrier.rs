@@ -1,10 +1,12 @@
 //! Write barriers of tables.
 //!
-//! The fast part is the heap's: one comparison of epochs, and in a table that fails it, one of the value's tag, since a plain value has nothing to
-//! report. Tables in islands never get here: their stores have been refused before.
+//! The fast part is the heap's: one comparison of epochs, and in a table that fails it, one of the value's
+//! tag, since a plain value has nothing to report. Tables in islands never get here: their stores have been
+//! refused before.
 //!
-//! The slow part tells the heap where in a large buffer a reference has been stored, so that a collection looks at the surroundings
-//! of the store instead of the whole table. What replaces or moves storage uses the plain [`perilune_heap::Heap::barrier`].
+//! The slow part tells the heap where in a large buffer a reference has been stored, so that a collection
+//! looks at the surroundings of the store instead of the whole table. What replaces or moves storage uses the
+//! plain [`perilune_heap::Heap::barrier`].
 
 use crate::Vm;
 use crate::object::{Node, Table};

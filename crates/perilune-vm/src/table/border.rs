@@ -1,12 +1,15 @@
 //! Borders: what the length operator answers (manual 3.4.7).
 //!
-//! A table without holes has one border, and that of a dense array is `array_len`. With holes there are several, and the manual allows any; but programs
-//! have come to rely on the one that the reference implementation finds (`#table.pack(1, nil, 3)` is 3), so the search here visits the same
-//! elements in the same order. It depends on the size of the array part, which follows the same rule as there (`table/rehash.rs`),
-//! and on a *hint*: the element where the last search ended or that was used last beyond it. An array with holes keeps it in `array_len`.
+//! A table without holes has one border, and that of a dense array is `array_len`. With holes there are
+//! several, and the manual allows any; but programs have come to rely on the one that the reference
+//! implementation finds (`#table.pack(1, nil, 3)` is 3), so the search here visits the same elements in the
+//! same order. It depends on the size of the array part, which follows the same rule as there
+//! (`table/rehash.rs`), and on a *hint*: the element where the last search ended or that was used last beyond
+//! it. An array with holes keeps it in `array_len`.
 //!
-//! A dense array has no room for a hint, and needs none until it gets holes. It then starts from its end if its border has been asked for since it last
-//! had another size, and from the end of the array part if not ([`TABLE_UNMEASURED`]): that is where the hint would be.
+//! A dense array has no room for a hint, and needs none until it gets holes. It then starts from its end if
+//! its border has been asked for since it last had another size, and from the end of the array part if not
+//! ([`TABLE_UNMEASURED`]): that is where the hint would be.
 
 use super::{TABLE_HOLES, TABLE_INT_NODES, TABLE_UNMEASURED, edit_raw};
 use crate::Vm;
@@ -46,7 +49,8 @@ impl Table {
         }
     }
 
-    /// Halves the distance between `low`, whose element has a value (or 0), and `high`, whose has none, until they are neighbours.
+    /// Halves the distance between `low`, whose element has a value (or 0), and `high`, whose has none, until
+    /// they are neighbours.
     fn halve(&self, mut low: usize, mut high: usize) -> usize {
         while high - low > 1 {
             let middle = low + (high - low) / 2;

@@ -8,8 +8,8 @@ use crate::shape;
 use crate::value::{Gc, Value};
 
 impl Vm {
-    /// An empty table of a shape whose names are adopted here, with room for `array` elements of `kind` and `nodes` keys in the
-    /// hash part, neither more nor less than needed.
+    /// An empty table of a shape whose names are adopted here, with room for `array` elements of `kind` and
+    /// `nodes` keys in the hash part, neither more nor less than needed.
     ///
     /// # Errors
     /// "not enough memory"
@@ -39,7 +39,8 @@ impl Gc<Table> {
     /// Writes the slots of a new table from left to right.
     ///
     /// # Safety
-    /// The table was made by [`Vm::new_table_of`], nothing has been collected since, and `slot` is below the number of its shape's fields.
+    /// The table was made by [`Vm::new_table_of`], nothing has been collected since, and `slot` is below the
+    /// number of its shape's fields.
     #[inline(always)]
     pub(crate) unsafe fn init_slot(self, slot: usize, v: Value) {
         // SAFETY: the caller's promise; a newborn needs no barrier.

@@ -1,19 +1,23 @@
 //! Tables made from data, and what tables are as data: for decoders and encoders.
 //!
-//! A decoder reads a *list* (values one after the other) or a *record* (names with values) completely before it makes the table: so the table has its final size,
-//! its array the tightest kind, and nothing is moved.
+//! A decoder reads a *list* (values one after the other) or a *record* (names with values) completely before
+//! it makes the table: so the table has its final size, its array the tightest kind, and nothing is moved.
 //!
 //! # Shapes of records
-//! Records of a list mostly have the same names in the same order, and programs look at fields of all of them: they are to share a shape, as tables from one constructor
-//! do. But names of data are not bounded by a program's text: a record can be a dictionary whose keys are numbers of customers. So a record gets
-//! a shape if all transitions to it are there already, or if its list of names has been met before in this domain; the first one of its kind is a dictionary. What
-//! data can make at most says `shape.rs`. Names are then found without hashing: a [`Guess`] is the shape of the last record in a place, and tells the
-//! decoder the name to compare with.
+//! Records of a list mostly have the same names in the same order, and programs look at fields of all of
+//! them: they are to share a shape, as tables from one constructor do. But names of data are not bounded by a
+//! program's text: a record can be a dictionary whose keys are numbers of customers. So a record gets a shape
+//! if all transitions to it are there already, or if its list of names has been met before in this domain;
+//! the first one of its kind is a dictionary. What data can make at most says `shape.rs`. Names are then
+//! found without hashing: a [`Guess`] is the shape of the last record in a place, and tells the decoder the
+//! name to compare with.
 //!
-//! *Rejected.* A shape at the first meeting: every dictionary in a document would leave its keys behind as shapes for ever. Dictionaries only: a field of a record then costs a
-//! probe of a hash part where it costs a load now, and inline caches do not help.
+//! *Rejected.* A shape at the first meeting: every dictionary in a document would leave its keys behind as
+//! shapes for ever. Dictionaries only: a field of a record then costs a probe of a hash part where it costs a
+//! load now, and inline caches do not help.
 //!
-//! Nothing here contains a safepoint, so a decoder keeps values in memory of its own until the tables are made.
+//! Nothing here contains a safepoint, so a decoder keeps values in memory of its own until the tables are
+//! made.
 
 use super::edit;
 use crate::Vm;
@@ -54,7 +58,8 @@ pub enum Form {
     List(usize),
     /// Its keys are strings.
     Names,
-    /// Neither: it has this key, which is no string; if that is an integer, some before it is missing or there are strings, too.
+    /// Neither: it has this key, which is no string; if that is an integer, some before it is missing or
+    /// there are strings, too.
     Odd(Value),
 }
 
@@ -92,7 +97,8 @@ impl Vm {
         let t = self.new_table_of(shape::ROOT, kind, items.len(), 0)?;
         let table = edit(&mut self.heap, t);
         for (at, &v) in items.iter().enumerate() {
-            // SAFETY: the table has been made with room for all items, and its kind fits them; a newborn needs no barrier.
+            // SAFETY: the table has been made with room for all items, and its kind fits them; a newborn
+            // needs no barrier.
             unsafe { table.set_element(at, v) };
         }
         if !items.is_empty() {
@@ -102,7 +108,8 @@ impl Vm {
         Ok(t)
     }
 
-    /// A record of names and values, which take turns in `entries`; no value is nil. The names are interned, the first `matched` of them those of the guess.
+    /// A record of names and values, which take turns in `entries`; no value is nil. The names are interned,
+    /// the first `matched` of them those of the guess.
     ///
     /// # Errors
     /// "not enough memory"
@@ -154,7 +161,8 @@ impl Vm {
             // SAFETY: the table is new and has a slot for each field of its shape.
             unsafe { t.init_slot(slot, entries[2 * slot + 1]) };
         }
-        // As for a constructor: a class's names make no cached absence true, since nothing knows the table yet, and `absent` is 0.
+        // As for a constructor: a class's names make no cached absence true, since nothing knows the table
+        // yet, and `absent` is 0.
         t
     }
 

@@ -35,7 +35,8 @@ impl Vm {
         self.add_field(t, child, key, v)
     }
 
-    /// A computed name that the shape lacks: follows a transition that is known, or makes the table a dictionary.
+    /// A computed name that the shape lacks: follows a transition that is known, or makes the table a
+    /// dictionary.
     #[cold]
     #[inline(never)]
     pub(super) fn add_computed_field(&mut self, t: Gc<Table>, key: Gc<LuaString>, v: Value) -> LuaResult<()> {

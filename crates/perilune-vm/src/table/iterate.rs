@@ -1,8 +1,9 @@
 //! Traversal: `next`, and the same by position.
 //!
-//! The order is array part, slots, nodes. A *position* is where to look for the next entry: below [`BEYOND`] an index into the array part, from
-//! it on an index into the slots, then the nodes. Positions stay valid as long as keys do (invariant 4 of
-//! `table.rs`): while no new key is inserted. The last elements of an array may go meanwhile; a position past them leads on to the slots.
+//! The order is array part, slots, nodes. A *position* is where to look for the next entry: below [`BEYOND`]
+//! an index into the array part, from it on an index into the slots, then the nodes. Positions stay valid as
+//! long as keys do (invariant 4 of `table.rs`): while no new key is inserted. The last elements of an array
+//! may go meanwhile; a position past them leads on to the slots.
 
 use crate::Vm;
 use crate::native::LuaResult;
@@ -13,10 +14,11 @@ use crate::value::{Gc, Tag, Value};
 /// Entries that have to be passed over before it is worth remembering.
 const WORTH_REMEMBERING: usize = 8;
 
-/// Where a traversal that began at the start of an array with holes or of a hash part found the first value, after many entries without one. Programs that
-/// empty a table by asking for its first entry again and again would otherwise pass over all that they have removed each
-/// time. One place is remembered in a domain. It is forgotten when a value comes into that storage from nil, when any storage is
-/// replaced, and by collections, after which its address may be another table's.
+/// Where a traversal that began at the start of an array with holes or of a hash part found the first value,
+/// after many entries without one. Programs that empty a table by asking for its first entry again and again
+/// would otherwise pass over all that they have removed each time. One place is remembered in a domain. It is
+/// forgotten when a value comes into that storage from nil, when any storage is replaced, and by collections,
+/// after which its address may be another table's.
 pub(crate) struct Drained {
     /// Address of the elements or nodes; null: nothing is remembered.
     storage: *const u8,
@@ -64,7 +66,8 @@ impl Drained {
 pub(crate) const BEYOND: u32 = 1 << 31;
 
 impl Vm {
-    /// The entry that follows `key` in a traversal, the first one for nil, `None` at the end (manual 6.1, `next`).
+    /// The entry that follows `key` in a traversal, the first one for nil, `None` at the end (manual 6.1,
+    /// `next`).
     ///
     /// # Errors
     /// "invalid key to 'next'" if the table does not know the key.
@@ -126,7 +129,8 @@ impl Vm {
         None
     }
 
-    /// Whether the entry just before `position` is the one with `key`: then a traversal that stopped there may go on there.
+    /// Whether the entry just before `position` is the one with `key`: then a traversal that stopped there
+    /// may go on there.
     #[inline]
     pub(crate) fn position_holds(&self, t: Gc<Table>, position: u32, key: Value) -> bool {
         if position <= BEYOND {

@@ -1,19 +1,21 @@
 //! The hash part: a chained scatter table with Brent's variation.
 //!
-//! `1 << log2_nodes` nodes; a key's *main position* comes from its hash. Keys with the same main position form a chain of nodes linked
-//! by relative distances. A key whose main position is taken goes to a free node; but if the node there is taken by a key
-//! that is away from its own main position, that one moves away instead. So a key is found within its own chain, and the part
-//! can be filled to the last node.
+//! `1 << log2_nodes` nodes; a key's *main position* comes from its hash. Keys with the same main position
+//! form a chain of nodes linked by relative distances. A key whose main position is taken goes to a free
+//! node; but if the node there is taken by a key that is away from its own main position, that one moves away
+//! instead. So a key is found within its own chain, and the part can be filled to the last node.
 //!
-//! Removing stores nil and leaves the key in its node (dead). A dead node is used again when its key comes back, or
-//! as the main position of a new key. When a new key finds no free node, `table/rehash.rs` looks at both parts anew.
+//! Removing stores nil and leaves the key in its node (dead). A dead node is used again when its key comes
+//! back, or as the main position of a new key. When a new key finds no free node, `table/rehash.rs` looks at
+//! both parts anew.
 //!
-//! Main positions of integers and booleans, and the order in which free nodes are taken, are those of the reference implementation: a small table with only
-//! such keys is traversed in the same order, on which programs have come to rely (`{[0] = "a", [1] = "b"}` begins with 0). A
-//! constructor says how many keys it will store; the nodes are made when the first of them comes ([`Table::expect_nodes`]).
+//! Main positions of integers and booleans, and the order in which free nodes are taken, are those of the
+//! reference implementation: a small table with only such keys is traversed in the same order, on which
+//! programs have come to rely (`{[0] = "a", [1] = "b"}` begins with 0). A constructor says how many keys it
+//! will store; the nodes are made when the first of them comes ([`Table::expect_nodes`]).
 //!
-//! The collector may reuse the memory of a dead key. That is harmless: a dead key is only ever compared by address, and a new
-//! object that takes the address finds a nil value.
+//! The collector may reuse the memory of a dead key. That is harmless: a dead key is only ever compared by
+//! address, and a new object that takes the address finds a nil value.
 
 use super::{TABLE_INT_NODES, TABLE_REF_NODES, edit};
 use crate::Vm;
@@ -60,7 +62,8 @@ impl Node {
 
 #[inline(always)]
 fn hash_other(key: Value) -> u32 {
-    // The significant bits of a float are its upper ones, those of an address its lower ones: fold, then spread upwards. Machine code does the same.
+    // The significant bits of a float are its upper ones, those of an address its lower ones: fold, then
+    // spread upwards. Machine code does the same.
     ((key.payload() ^ key.payload() >> 32 ^ key.tag().0 as u64).wrapping_mul(HASH_FACTOR) >> 32) as u32
 }
 
@@ -102,8 +105,8 @@ impl Table {
         unsafe { self.nodes.add(hash as usize & ((1 << self.log2_nodes) - 1)) }
     }
 
-    /// Main position of an integer key: the key, as an unsigned number, modulo the largest odd number up to the number of nodes less one. Neighbouring keys get
-    /// neighbouring nodes.
+    /// Main position of an integer key: the key, as an unsigned number, modulo the largest odd number up to
+    /// the number of nodes less one. Neighbouring keys get neighbouring nodes.
     #[inline(always)]
     fn main_int(&self, i: i64) -> *mut Node {
         let (key, k) = (i as u64, self.log2_nodes);
@@ -177,7 +180,8 @@ impl Table {
         self.find(self.main(key.hash), Value::from(key))
     }
 
-    /// The node of a string key in a table of an island, whose keys are compared by content; null if there is none.
+    /// The node of a string key in a table of an island, whose keys are compared by content; null if there is
+    /// none.
     pub(crate) fn find_frozen_str(&self, key: Gc<LuaString>) -> *mut Node {
         if self.nodes.is_null() {
             return null_mut();
@@ -202,7 +206,8 @@ impl Table {
         }
     }
 
-    /// The node of a key that is a shared object in a table of an island. Addresses of references to it do not matter, so all nodes are looked at.
+    /// The node of a key that is a shared object in a table of an island. Addresses of references to it do
+    /// not matter, so all nodes are looked at.
     #[cold]
     pub(crate) fn find_frozen_shared(&self, key: Gc<SharedRef>) -> *mut Node {
         let is_it = |n: &Node| {
@@ -242,7 +247,8 @@ impl Table {
         if node.is_null() { Value::NIL } else { unsafe { (*node).value() } }
     }
 
-    /// Says that keys are about to be stored in a table that has no hash part: for `log2_plus_1` above 0 about `1 << (log2_plus_1 - 1)`.
+    /// Says that keys are about to be stored in a table that has no hash part: for `log2_plus_1` above 0
+    /// about `1 << (log2_plus_1 - 1)`.
     pub(crate) fn expect_nodes(&mut self, log2_plus_1: u8) {
         debug_assert!(self.nodes.is_null() && u32::from(log2_plus_1) <= MAX_LOG2);
         self.log2_nodes = log2_plus_1;
@@ -254,8 +260,8 @@ impl Table {
         self.nodes.is_null() && self.log2_nodes == 0
     }
 
-    /// Puts a new key in place and returns its node, and the one that it has moved a key to, if any (else its own again); `None` if
-    /// there is no free node.
+    /// Puts a new key in place and returns its node, and the one that it has moved a key to, if any (else its
+    /// own again); `None` if there is no free node.
     #[must_use]
     fn insert(&mut self, key: Value, v: Value) -> Option<(*mut Node, *mut Node)> {
         if self.nodes.is_null() {
@@ -263,14 +269,15 @@ impl Table {
         }
         let main = self.main_of(key);
         let (mut home, mut moved) = (main, main);
-        // SAFETY: `main`, `free` and what the chains lead to are nodes of this table; live nodes have live keys, whose
-        // main positions can be computed.
+        // SAFETY: `main`, `free` and what the chains lead to are nodes of this table; live nodes have live
+        // keys, whose main positions can be computed.
         unsafe {
             if (*main).is_live() {
                 let free = self.take_free()?;
                 let other = self.main_of((*main).key());
                 if other != main {
-                    // The node here is a guest: it moves to the free node, and the chain that it is in follows.
+                    // The node here is a guest: it moves to the free node, and the chain that it is in
+                    // follows.
                     let mut before = other;
                     while before.offset((*before).next as isize) != main {
                         before = before.offset((*before).next as isize);
@@ -336,7 +343,8 @@ impl Vm {
         self.set_node(t, t.find_str(key), Value::from(key), v)
     }
 
-    /// Stores into the node of `key`, or under the new key `key` if `node` is null. Not for integer keys that belong to the array part.
+    /// Stores into the node of `key`, or under the new key `key` if `node` is null. Not for integer keys that
+    /// belong to the array part.
     #[inline]
     pub(super) fn set_node(&mut self, t: Gc<Table>, node: *mut Node, key: Value, v: Value) -> LuaResult<()> {
         if node.is_null() {
@@ -405,7 +413,8 @@ impl Vm {
         if old.0.is_null() {
             return &[];
         }
-        // SAFETY: the buffer had that many nodes, and lives until the caller, who has the only reference, gives it up or a collection.
+        // SAFETY: the buffer had that many nodes, and lives until the caller, who has the only reference,
+        // gives it up or a collection.
         unsafe { std::slice::from_raw_parts(old.0, old.1) }
     }
 

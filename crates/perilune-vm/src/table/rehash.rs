@@ -1,33 +1,38 @@
 //! Where keys live when a table grows: how large the array part and the hash part are.
 //!
-//! A key in `1..=array_cap` lives in the array part, any other in the hash part. When a new key finds no free node, the sizes are chosen anew: the array part
-//! gets the largest power of two such that more than half of its elements will have values, the hash part room for the rest. This is the rule of
-//! the reference implementation, and for small tables it is followed to the letter, because borders and the order of traversals show it
-//! (`table/border.rs`, `table/nodes.rs`). A dense array that is full and has no hash part beside it simply doubles, which is
-//! what the rule comes to.
+//! A key in `1..=array_cap` lives in the array part, any other in the hash part. When a new key finds no free
+//! node, the sizes are chosen anew: the array part gets the largest power of two such that more than half of
+//! its elements will have values, the hash part room for the rest. This is the rule of the reference
+//! implementation, and for small tables it is followed to the letter, because borders and the order of
+//! traversals show it (`table/border.rs`, `table/nodes.rs`). A dense array that is full and has no hash part
+//! beside it simply doubles, which is what the rule comes to.
 //!
 //! # n insertions cost O(n)
-//! Count as work each node that is gone through or filled, and each element that is copied, counted or initialised. Claim: whatever keys are stored and
-//! removed, in any order, n stores cause O(n) work.
+//! Count as work each node that is gone through or filled, and each element that is copied, counted or
+//! initialised. Claim: whatever keys are stored and removed, in any order, n stores cause O(n) work.
 //!
-//! *Nodes.* A rehash goes through all nodes, of which there are h. With h below [`SLACK_FROM`] that is a constant. Above, nodes for `want` keys are at
-//! least `want` + `want`/4 in number, doubling if need be ([`nodes_for`]): so at least h/5 insertions have filled them since they were made, and pay for going
+//! *Nodes.* A rehash goes through all nodes, of which there are h. With h below [`SLACK_FROM`] that is a
+//! constant. Above, nodes for `want` keys are at least `want` + `want`/4 in number, doubling if need be
+//! ([`nodes_for`]): so at least h/5 insertions have filled them since they were made, and pay for going
 //! through them and for making the next ones.
 //!
-//! *Counting the array.* A dense array needs none: the counts follow from its length. An array with holes of at most [`SMALL_ARRAY`]
-//! elements costs a constant. A larger one keeps account of how many elements it has (`Tally`), which is all that growing needs, because a size above the
-//! present one depends on the sum alone. Only shrinking needs the counts by size, and see below.
+//! *Counting the array.* A dense array needs none: the counts follow from its length. An array with holes of
+//! at most [`SMALL_ARRAY`] elements costs a constant. A larger one keeps account of how many elements it has
+//! (`Tally`), which is all that growing needs, because a size above the present one depends on the sum alone.
+//! Only shrinking needs the counts by size, and see below.
 //!
-//! *Resizing the array.* An array of size a > [`SMALL_ARRAY`] is made with more than a/2 elements present, by this rule, or by a constructor, which pays for
-//! its own size. It shrinks only once no more than a/4 of its elements are left. So at least a/4 removals
-//! have come before, and pay for going through it and for what is made instead. While an array does not shrink, its sizes at least
-//! double from one to the next; together they are less than twice the last one, and so less than four times the elements that were there
-//! when it was made. Of these, those that were there already after the last shrinking are fewer than the removals that paid for that, and
-//! each other has been inserted since.
+//! *Resizing the array.* An array of size a > [`SMALL_ARRAY`] is made with more than a/2 elements present, by
+//! this rule, or by a constructor, which pays for its own size. It shrinks only once no more than a/4 of its
+//! elements are left. So at least a/4 removals have come before, and pay for going through it and for what is
+//! made instead. While an array does not shrink, its sizes at least double from one to the next; together
+//! they are less than twice the last one, and so less than four times the elements that were there when it
+//! was made. Of these, those that were there already after the last shrinking are fewer than the removals
+//! that paid for that, and each other has been inserted since.
 //!
-//! *Holes.* Initialising the rest of a dense array that gets holes costs up to its size. It happens once for each time that an array has become dense, which a large one
-//! does for nothing when it is full, and otherwise only after changes in number a quarter of its size. A full one has been emptied at
-//! its end, by removals, as far as it has to be initialised.
+//! *Holes.* Initialising the rest of a dense array that gets holes costs up to its size. It happens once for
+//! each time that an array has become dense, which a large one does for nothing when it is full, and
+//! otherwise only after changes in number a quarter of its size. A full one has been emptied at its end, by
+//! removals, as far as it has to be initialised.
 //!
 //! `table/work.rs` counts the work of many patterns.
 
@@ -97,8 +102,8 @@ impl Census {
         }
     }
 
-    /// The largest power of two above `least` such that more than half of an array of that size would be used, `below` elements being used up to `least`; 0: none.
-    /// Second, how many would be used.
+    /// The largest power of two above `least` such that more than half of an array of that size would be
+    /// used, `below` elements being used up to `least`; 0: none. Second, how many would be used.
     fn best_size(&self, least: usize, below: usize) -> (usize, usize) {
         let mut total = below;
         let mut best = (0, 0);
@@ -139,8 +144,8 @@ impl Vm {
         self.resize(t, size, nodes_for(rest).max(least), Some((key, v)))
     }
 
-    /// The size of array that suits the table, and how many of its elements will have values. `census` has the keys that are not in the array now, `used` elements of which
-    /// have values.
+    /// The size of array that suits the table, and how many of its elements will have values. `census` has
+    /// the keys that are not in the array now, `used` elements of which have values.
     fn best_array(&self, t: Gc<Table>, census: &mut Census, used: usize) -> (usize, usize) {
         let cap = t.array_cap as usize;
         if cap > SMALL_ARRAY {
@@ -156,8 +161,8 @@ impl Vm {
         census.best_size(0, 0)
     }
 
-    /// Gives the array part `size` elements and the hash part room for `want` keys, puts every key where it belongs, and then stores
-    /// the new one. `want` is enough.
+    /// Gives the array part `size` elements and the hash part room for `want` keys, puts every key where it
+    /// belongs, and then stores the new one. `want` is enough.
     ///
     /// # Errors
     /// "not enough memory"; the table is as it was.
@@ -198,7 +203,8 @@ impl Vm {
         Ok(())
     }
 
-    /// Makes the array larger and fit for what [`Table::place`] is going to store in it: keys from the hash part and `new`.
+    /// Makes the array larger and fit for what [`Table::place`] is going to store in it: keys from the hash
+    /// part and `new`.
     fn grow_array(&mut self, t: Gc<Table>, size: usize, new: Option<(Value, Value)>) -> LuaResult<()> {
         let cap = t.array_cap as usize;
         let nodes = t.node_slice().iter().filter(|n| n.is_live()).map(|n: &Node| (n.key(), n.value()));

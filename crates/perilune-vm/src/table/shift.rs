@@ -35,8 +35,8 @@ impl Vm {
         let last = unsafe { t.element(len - 1) };
         self.raw_set_int(t, len as i64 + 1, last)?;
         if (t.array_len as usize) <= len {
-            // The new element is in the hash part. The caller's element-wise shift starts with the store that was
-            // just made.
+            // The new element is in the hash part. The caller's element-wise shift starts with the store that
+            // was just made.
             return Ok(false);
         }
         if !t.accepts(v) {

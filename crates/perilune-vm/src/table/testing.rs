@@ -1,5 +1,5 @@
-//! What the tests of this crate's lower parts share: a `Vm` with a heap, strings and shapes and nothing above them,
-//! and a collector's client that knows as much.
+//! What the tests of this crate's lower parts share: a `Vm` with a heap, strings and shapes and nothing above
+//! them, and a collector's client that knows as much.
 
 use crate::Vm;
 use crate::edge::Edge;
@@ -10,11 +10,13 @@ use crate::value::{Gc, Tag};
 use perilune_heap::{Client, Cycle, Heap, HeapOptions, Marker, Obj};
 use std::mem::{ManuallyDrop, MaybeUninit};
 
-/// A `Vm` in which only `heap`, `strings`, `shapes`, `error`, `drained` and `proto_version` may be used. It is leaked.
+/// A `Vm` in which only `heap`, `strings`, `shapes`, `error`, `drained` and `proto_version` may be used. It
+/// is leaked.
 pub(crate) fn bare_vm() -> ManuallyDrop<Box<Vm>> {
     let mut vm: Box<MaybeUninit<Vm>> = Box::new_zeroed();
     let p = vm.as_mut_ptr();
-    // SAFETY: the fields that tests of tables and strings touch are initialised here; the others are neither read nor dropped.
+    // SAFETY: the fields that tests of tables and strings touch are initialised here; the others are neither
+    // read nor dropped.
     unsafe {
         (&raw mut (*p).heap).write(Heap::new(HeapOptions { poison: true, ..HeapOptions::default() }));
         (&raw mut (*p).lua.interned.strings).write(Default::default());

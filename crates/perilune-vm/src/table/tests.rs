@@ -117,7 +117,8 @@ enum Op {
         ahead: u8,
         values: Vec<Val>,
     },
-    /// A full traversal in which entry number i is removed, replaced or left alone according to digit i of `pattern`.
+    /// A full traversal in which entry number i is removed, replaced or left alone according to digit i of
+    /// `pattern`.
     Traverse {
         pattern: Vec<u8>,
         v: Val,
@@ -662,8 +663,8 @@ fn weak_tables() {
             })
         };
         assert_eq!(marked_text, 1);
-        // Strong values: two elements, one field. The key `dead`, if keys are strong. The value of the key `live`
-        // is left to the ephemerons if keys are weak.
+        // Strong values: two elements, one field. The key `dead`, if keys are strong. The value of the key
+        // `live` is left to the ephemerons if keys are weak.
         assert_eq!(marked_dead, if weak.values { 0 } else { 3 } + if weak.keys { 0 } else { 1 });
         let mut pairs = Vec::new();
         t.ephemerons(super::trace::WHOLE, |n| {

@@ -1,8 +1,8 @@
 //! What tables refer to, whole, in portions and in ranges; and the clearing of weak entries.
 //!
-//! Dead keys are not reported: nothing looks behind them (`table/nodes.rs`). Names of shape fields are roots of the domain
-//! (`shape.rs`), so slots are traced for their values only. Strings count as values rather than objects in weak tables
-//! (manual 2.5.4): they are reported as strong and never cleared.
+//! Dead keys are not reported: nothing looks behind them (`table/nodes.rs`). Names of shape fields are roots
+//! of the domain (`shape.rs`), so slots are traced for their values only. Strings count as values rather than
+//! objects in weak tables (manual 2.5.4): they are reported as strong and never cleared.
 
 use crate::edge::{Edge, EdgeVisitor};
 use crate::object::{ArrayKind, Node, Table};
@@ -26,7 +26,8 @@ pub(crate) type Range = (usize, usize);
 /// All addresses.
 pub(crate) const WHOLE: Range = (0, usize::MAX);
 
-/// Entries in a portion. Each may be a miss in every cache, and the collector looks at the clock between portions.
+/// Entries in a portion. Each may be a miss in every cache, and the collector looks at the clock between
+/// portions.
 const PORTION: usize = 256;
 /// Bit of portions of the hash part.
 const NODE_PORTION: usize = 1 << 63;
@@ -115,7 +116,8 @@ impl Table {
         }
     }
 
-    /// Reports all that the table refers to, if it consists of fields and inline elements alone; else nothing, and false.
+    /// Reports all that the table refers to, if it consists of fields and inline elements alone; else
+    /// nothing, and false.
     ///
     /// # Safety
     /// As [`Table::visit`].
@@ -136,8 +138,8 @@ impl Table {
         true
     }
 
-    /// Reports a portion of what a table without weak references refers to, beginning with portion 0, and returns the next portion, if there is one. Between
-    /// portions the table may change under barriers.
+    /// Reports a portion of what a table without weak references refers to, beginning with portion 0, and
+    /// returns the next portion, if there is one. Between portions the table may change under barriers.
     ///
     /// # Safety
     /// The table is initialised and nothing writes to it meanwhile.
@@ -173,8 +175,9 @@ impl Table {
         None
     }
 
-    /// Reports what the array or hash part keeps at addresses in `range`, which are not looked at unless they lie in one of the buffers that
-    /// the table has now. What straddles a border is reported. For tables without weak references.
+    /// Reports what the array or hash part keeps at addresses in `range`, which are not looked at unless they
+    /// lie in one of the buffers that the table has now. What straddles a border is reported. For tables
+    /// without weak references.
     ///
     /// # Safety
     /// As [`Table::visit_portion`].
@@ -226,8 +229,8 @@ impl Table {
         }
     }
 
-    /// Calls `f` with every entry in `range` whose key is an object that could be weak: with weak keys only, its value is reachable through the table if the key
-    /// is.
+    /// Calls `f` with every entry in `range` whose key is an object that could be weak: with weak keys only,
+    /// its value is reachable through the table if the key is.
     pub(crate) fn ephemerons(&self, range: Range, mut f: impl FnMut(*mut Node)) {
         let nodes = self.ref_nodes();
         for at in overlap_indices(nodes, range) {

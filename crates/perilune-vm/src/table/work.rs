@@ -1,7 +1,8 @@
 //! How much work tables do for what is stored in them: counted, not timed.
 //!
-//! The unit is a node or an element that is gone through, copied, moved or initialised (`table/rehash.rs` has the argument). Each pattern runs with n and with 4n
-//! stores; both must stay below the same number of units for each store, whatever the constants.
+//! The unit is a node or an element that is gone through, copied, moved or initialised (`table/rehash.rs` has
+//! the argument). Each pattern runs with n and with 4n stores; both must stay below the same number of units
+//! for each store, whatever the constants.
 
 use super::testing::bare_vm;
 use crate::Vm;

@@ -1,6 +1,8 @@
-//! Model checks of the tree of shapes: every interleaving of a few threads, within a bound on preemptions, under C11's memory model.
+//! Model checks of the tree of shapes: every interleaving of a few threads, within a bound on preemptions,
+//! under C11's memory model.
 //!
-//! The file is compiled here a second time, with `sync.rs` of this folder in place of the crate's: loom's types work only inside a model.
+//! The file is compiled here a second time, with `sync.rs` of this folder in place of the crate's: loom's
+//! types work only inside a model.
 
 #![allow(dead_code, missing_docs)]
 
@@ -38,7 +40,8 @@ impl World {
         Arc::new(World { tree, registry: Mutex::new(Registry::new()), told: AtomicU32::new(0) })
     }
 
-    /// The shape that has these fields, made as a domain makes it: by the first child where that is the one, else under the mutex. With the fields' atoms.
+    /// The shape that has these fields, made as a domain makes it: by the first child where that is the one,
+    /// else under the mutex. With the fields' atoms.
     fn make(&self, names: &[&str]) -> (u32, Vec<u32>) {
         let (mut id, mut atoms) = (ROOT, Vec::new());
         for name in names {
@@ -95,7 +98,8 @@ fn explore(f: impl Fn() + Sync + Send + 'static) {
     model.check(f);
 }
 
-/// Two domains come to the same fields, and one to others: one shape for each list, complete for both, also across the border of a chunk.
+/// Two domains come to the same fields, and one to others: one shape for each list, complete for both, also
+/// across the border of a chunk.
 #[test]
 fn the_same_fields_are_the_same_shape() {
     explore(|| {

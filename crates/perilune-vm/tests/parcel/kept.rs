@@ -99,7 +99,8 @@ fn copies_go_when_nothing_has_come_for_them() {
     assert!(copied > 20000 * 16, "{copied} bytes: they are made again");
 }
 
-/// A function that is sent again and again is packed twice, and made once over there; what it shows is as of each crossing.
+/// A function that is sent again and again is packed twice, and made once over there; what it shows is as of
+/// each crossing.
 #[test]
 fn functions_are_sent_again_until_something_changes() {
     let source = "local k <const>, name = 40, 'n' local function two() return 2 end \

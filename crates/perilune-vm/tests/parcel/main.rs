@@ -124,7 +124,8 @@ fn snapshots_are_used_again_until_something_changes() {
 #[test]
 fn what_arrives_again_and_again_survives_collections() {
     let mut vm = new_vm();
-    // The first object of a kind that arrives makes the kind's metatable, which may take Lua code, in the middle of everything.
+    // The first object of a kind that arrives makes the kind's metatable, which may take Lua code, in the
+    // middle of everything.
     let source = "local pl = require 'perilune' local pool = pl.pool.new() \
         local function w(n) if n == 0 then return 0 end return w(n - 1) + 1 end return w, 5, {pool, pool}";
     let values = run(&mut vm, source, "again.lua").expect("the program runs");

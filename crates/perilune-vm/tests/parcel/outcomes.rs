@@ -1,19 +1,23 @@
-//! The programs of `tests/parallel/outcomes`, as far as the stand-in can run them: those that neither wait nor use arrays.
+//! The programs of `tests/parallel/outcomes`, as far as the stand-in can run them: those that neither wait
+//! nor use arrays.
 //!
-//! `PERILUNE_BLESS=1` writes the outputs instead of comparing them; look at the difference before committing it. `PERILUNE_ONLY=name` runs one.
+//! `PERILUNE_BLESS=1` writes the outputs instead of comparing them; look at the difference before committing
+//! it. `PERILUNE_ONLY=name` runs one.
 
 use crate::stand_in::{new_vm, run};
 use perilune_vm::{Native, Value};
 use std::cell::RefCell;
 use std::path::Path;
 
-/// Programs that need what the stand-in has not got: arrays, loops, waiting, workers that have more than one task.
+/// Programs that need what the stand-in has not got: arrays, loops, waiting, workers that have more than one
+/// task.
 const NOT_HERE: [&str; 7] = ["02-", "05-", "06-", "31-", "32-", "33-", "34-"];
 
 #[test]
 fn programs_have_the_outcomes_recorded() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parallel/outcomes");
-    // Programs require modules and are named by messages relative to their folder. No other test of this process depends on it.
+    // Programs require modules and are named by messages relative to their folder. No other test of this
+    // process depends on it.
     std::env::set_current_dir(&folder).expect("the folder of outcomes");
     let bless = std::env::var_os("PERILUNE_BLESS").is_some_and(|v| v == "1");
     let only = std::env::var("PERILUNE_ONLY").ok();

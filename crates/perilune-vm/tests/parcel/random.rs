@@ -1,4 +1,5 @@
-//! Random graphs arrive as they left, and random functions that may cross do there what they do here. Under `PERILUNE_GC_STRESS` too.
+//! Random graphs arrive as they left, and random functions that may cross do there what they do here. Under
+//! `PERILUNE_GC_STRESS` too.
 
 use crate::stand_in::{new_vm, run};
 
@@ -7,7 +8,8 @@ fn seeds(count: i64) -> i64 {
     if std::env::var_os("PERILUNE_GC_STRESS").is_some() { count / 25 } else { count }
 }
 
-/// Writes a graph down so that two are equal if their texts are: tables get numbers in the order in which a walk over sorted keys meets them.
+/// Writes a graph down so that two are equal if their texts are: tables get numbers in the order in which a
+/// walk over sorted keys meets them.
 const CANON: &str = r##"
 local function canon(root)
   local numbers, queue, out = {}, {}, {}

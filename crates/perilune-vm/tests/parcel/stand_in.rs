@@ -1,5 +1,6 @@
-//! A stand-in for the module `perilune`: domains and tasks run at once, on this thread, in a state of their own, until they end. It lets the programs of
-//! `tests/parallel/outcomes` be run with nothing but two machines and parcels between them, as far as nobody has to wait.
+//! A stand-in for the module `perilune`: domains and tasks run at once, on this thread, in a state of their
+//! own, until they end. It lets the programs of `tests/parallel/outcomes` be run with nothing but two
+//! machines and parcels between them, as far as nobody has to wait.
 
 use perilune_vm::parcel::{ErrorParcel, PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject};

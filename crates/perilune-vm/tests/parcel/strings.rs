@@ -156,7 +156,8 @@ fn strings_outlive_their_domain() {
     assert_eq!(third.heap().islands().len(), 1);
 }
 
-/// What nothing refers to goes when nothing has brought it for a while. Words on the native stack may keep some of them.
+/// What nothing refers to goes when nothing has brought it for a while. Words on the native stack may keep
+/// some of them.
 #[test]
 fn what_has_arrived_goes() {
     const COUNT: usize = 60;
@@ -184,7 +185,8 @@ fn what_has_arrived_goes() {
     assert!(left < COUNT / 4, "{left} islands are left");
 }
 
-/// Who sends does not keep twins that nobody has, nor those of dead strings: another string at the same address is another string.
+/// Who sends does not keep twins that nobody has, nor those of dead strings: another string at the same
+/// address is another string.
 #[test]
 fn twins_go_with_their_strings() {
     let (mut vm, s) = with_string(LARGE, "hi");

@@ -1,9 +1,9 @@
 //! The figures of `perilune bench`, as a table, as JSON, and what to think of them.
 //!
 //! Of one program under one contender: median and minimum of wall clock and CPU time, the spread of the wall
-//! clock (largest less least, as a part of the median), the largest peak of memory. Of two contenders: how many
-//! times as fast the first is, by wall clock and by CPU time, and which part of the other's memory it takes.
-//! The mean of ratios is formed within each round too, so it has an interval like every other ratio.
+//! clock (largest less least, as a part of the median), the largest peak of memory. Of two contenders: how
+//! many times as fast the first is, by wall clock and by CPU time, and which part of the other's memory it
+//! takes. The mean of ratios is formed within each round too, so it has an interval like every other ratio.
 
 use perilune_measure::json::Json;
 use perilune_measure::process::Run;

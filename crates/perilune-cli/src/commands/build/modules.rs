@@ -150,7 +150,8 @@ impl Modules {
         Ok(())
     }
 
-    /// A module that `place` asks for. That it is missing is a problem to be told with the others, unless the program may do without.
+    /// A module that `place` asks for. That it is missing is a problem to be told with the others, unless the
+    /// program may do without.
     fn module(&mut self, name: &str, place: &str, may_be_absent: bool) -> Result<(), String> {
         if self.known.contains_key(name) || self.own.contains(name) || self.without.iter().any(|w| w == name)
         {

@@ -1,12 +1,13 @@
-//! `--trace RUN`: the modules and data that a run of the program asks for, whatever way it comes to their names.
+//! `--trace RUN`: the modules and data that a run of the program asks for, whatever way it comes to their
+//! names.
 //!
-//! The run is a process of its own, of this executable, with the words of RUN as its arguments. It writes what it uses
-//! (`perilune_stdlib::used`) to a file, a line at a time as it happens, so that nothing is lost however it ends. What the program
-//! prints goes to standard error, since standard output may be the list. Ctrl-C is the run's: a service is ended by it, and
-//! the build goes on.
+//! The run is a process of its own, of this executable, with the words of RUN as its arguments. It writes
+//! what it uses (`perilune_stdlib::used`) to a file, a line at a time as it happens, so that nothing is lost
+//! however it ends. What the program prints goes to standard error, since standard output may be the list.
+//! Ctrl-C is the run's: a service is ended by it, and the build goes on.
 //!
-//! A run shows what it has asked for, not what another one may. So reading goes on as without it, and places with computed names
-//! are still told.
+//! A run shows what it has asked for, not what another one may. So reading goes on as without it, and places
+//! with computed names are still told.
 
 use crate::commands::test::fields;
 use perilune_stdlib::used::{self, Use};
@@ -132,8 +133,8 @@ impl Drop for Told {
     }
 }
 
-/// Words as a shell would split them: spaces between them, quotes of either kind round what has spaces, a backslash before
-/// a character that is to be itself. No variables, no patterns.
+/// Words as a shell would split them: spaces between them, quotes of either kind round what has spaces, a
+/// backslash before a character that is to be itself. No variables, no patterns.
 fn split(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

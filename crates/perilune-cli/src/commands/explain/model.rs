@@ -1,7 +1,8 @@
-//! What is known of a run: the decisions that the program has told, and the samples of its time, put together by function and line.
+//! What is known of a run: the decisions that the program has told, and the samples of its time, put together
+//! by function and line.
 //!
-//! A function is known by its source and the line where it is defined, in both. Functions of one place (a module that several domains have loaded, a chunk that was loaded twice)
-//! are one here.
+//! A function is known by its source and the line where it is defined, in both. Functions of one place (a
+//! module that several domains have loaded, a chunk that was loaded twice) are one here.
 
 use perilune_see::Trace;
 use perilune_trace::event::{Activity, What};
@@ -46,7 +47,8 @@ pub struct Decision {
     pub outcome: Outcome,
     /// Lines of calls, and where the functions are defined that were built in their place.
     pub inlined: Vec<(u32, String, u32)>,
-    /// Tables that are not made where the program does: the line, source and line of what makes them, and a line where they are made after all.
+    /// Tables that are not made where the program does: the line, source and line of what makes them, and a
+    /// line where they are made after all.
     pub unmade: Vec<(u32, String, u32, Option<u32>)>,
 }
 

@@ -1,4 +1,5 @@
-//! The report: a summary, the hottest lines, what stayed slow and why, and functions line by line; for people, or as JSON.
+//! The report: a summary, the hottest lines, what stayed slow and why, and functions line by line; for
+//! people, or as JSON.
 
 use super::model::{Decision, Function, Outcome, Remark, Run, Spent};
 use super::{Own, lines_of, words};
@@ -269,7 +270,8 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
-    /// The lines of a function that are shown: all of a short one, of others those that matter, with what is around them.
+    /// The lines of a function that are shown: all of a short one, of others those that matter, with what is
+    /// around them.
     fn lines(&self, function: &Function) -> Vec<u32> {
         let known = self.sources.get(function.source.as_str()).map_or(0, Vec::len) as u32;
         let sampled = function.lines.keys().copied().filter(|&line| line != 0);

@@ -1,6 +1,8 @@
-//! In the program that is explained: what the compiler has decided is written to a file when the program ends, however it does (unless it is killed).
+//! In the program that is explained: what the compiler has decided is written to a file when the program
+//! ends, however it does (unless it is killed).
 //!
-//! The file is named by `PERILUNE_EXPLAIN`, which `perilune explain` sets. It is JSON, between two processes of one executable: `model.rs` reads it.
+//! The file is named by `PERILUNE_EXPLAIN`, which `perilune explain` sets. It is JSON, between two processes
+//! of one executable: `model.rs` reads it.
 
 use super::words;
 use perilune_measure::json::Json;

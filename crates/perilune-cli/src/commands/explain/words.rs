@@ -16,7 +16,8 @@ fn quoted(name: Option<&str>, otherwise: &str) -> String {
     name.map_or_else(|| otherwise.to_owned(), |name| format!("`{name}`"))
 }
 
-/// Why an instruction is the interpreter's: a word for programs, a sentence, and what would help (perhaps nothing).
+/// Why an instruction is the interpreter's: a word for programs, a sentence, and what would help (perhaps
+/// nothing).
 pub fn left(left: &Left) -> (&'static str, String, String) {
     let name = left.name.as_deref();
     let it = |otherwise: &str| quoted(name, otherwise);

@@ -1,4 +1,5 @@
-//! Lists of fibers for people and programs. For people, fibers that are at one place and do the same are one entry, so that ten thousand are readable.
+//! Lists of fibers for people and programs. For people, fibers that are at one place and do the same are one
+//! entry, so that ten thousand are readable.
 
 use super::{Fiber, Listing, Own};
 use crate::commands::trace::describe::time;

@@ -1,8 +1,8 @@
 //! The one table of what can be written on the command line, and what is made from it.
 //!
-//! [`COMMANDS`] names every subcommand with its forms and options. It is not a description beside the code: who reads a
-//! command line looks an option up here first ([`Command::option`]), so an option that is not in the table does not exist,
-//! and dispatch goes by it too ([`find`]). From it are made
+//! [`COMMANDS`] names every subcommand with its forms and options. It is not a description beside the code:
+//! who reads a command line looks an option up here first ([`Command::option`]), so an option that is not in
+//! the table does not exist, and dispatch goes by it too ([`find`]). From it are made
 //!
 //! | what | where |
 //! |---|---|
@@ -11,12 +11,12 @@
 //! | completions for bash, zsh and fish, `perilune completions SHELL` | `shells.rs` |
 //! | "did you mean", for commands, options and files | `perilune_domain::nearest` |
 //!
-//! A test runs every command with every option and `--help` behind it: one that the command does not take, or takes
-//! with another number of words, fails there. The options of `lua` itself ([`LUA`]) are here for help, manual and
-//! completions only; they are read by `options.rs`, which has to read them as `lua` does.
+//! A test runs every command with every option and `--help` behind it: one that the command does not take, or
+//! takes with another number of words, fails there. The options of `lua` itself ([`LUA`]) are here for help,
+//! manual and completions only; they are read by `options.rs`, which has to read them as `lua` does.
 //!
-//! Rejected: `clap`, which could derive all of this. It costs start-up time (decision 13), wants UTF-8 or its own types,
-//! and its rules are not those of "what follows the script is the script's".
+//! Rejected: `clap`, which could derive all of this. It costs start-up time (decision 13), wants UTF-8 or its
+//! own types, and its rules are not those of "what follows the script is the script's".
 
 mod entries;
 
@@ -217,8 +217,8 @@ impl Opt {
     }
 }
 
-/// The words after a command, read by the table, for commands that have no reader of their own: options anywhere, the
-/// rest in order. What follows `--` is no option.
+/// The words after a command, read by the table, for commands that have no reader of their own: options
+/// anywhere, the rest in order. What follows `--` is no option.
 pub struct Words {
     /// Options as the table spells them first, with their arguments.
     pub options: Vec<(&'static str, Option<std::ffi::OsString>)>,

@@ -1,7 +1,8 @@
 //! What makes shells complete words of the command.
 //!
-//! Each script is written out of the table as data and a little code that finds the command among the words before the
-//! cursor. Scripts of Lua are offered where a program may stand, all files where an option takes one.
+//! Each script is written out of the table as data and a little code that finds the command among the words
+//! before the cursor. Scripts of Lua are offered where a program may stand, all files where an option takes
+//! one.
 
 use super::{COMMANDS, Command, Kind, LUA, Opt, Takes, top};
 use std::fmt::Write as _;

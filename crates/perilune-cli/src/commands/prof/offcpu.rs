@@ -1,11 +1,14 @@
 //! `perilune prof offcpu`: where a program waits, for what, and who woke it.
 //!
-//! Nothing is sampled: every wait and every call that sleeps is an event. Sums go over all fibers, so they may exceed the time that was observed many times over; the table says for each line what
-//! it would be with one fiber waiting all the time (`at once`).
+//! Nothing is sampled: every wait and every call that sleeps is an event. Sums go over all fibers, so they
+//! may exceed the time that was observed many times over; the table says for each line what it would be with
+//! one fiber waiting all the time (`at once`).
 //!
-//! Below the waits stand shared objects that processors waited for each other at: the program runs then, and gets nowhere.
+//! Below the waits stand shared objects that processors waited for each other at: the program runs then, and
+//! gets nowhere.
 //!
-//! With `--sched` the kernel is asked too: who displaced domains that could go on, and who had the processors while one was late.
+//! With `--sched` the kernel is asked too: who displaced domains that could go on, and who had the processors
+//! while one was late.
 
 use super::{Format, percent, write_profile};
 use crate::commands::observe::{self, Request};

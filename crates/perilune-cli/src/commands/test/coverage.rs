@@ -1,8 +1,8 @@
 //! Which lines the tests have executed.
 //!
-//! A worker tells for each file of Lua code its lines with their counts ([`tell`]). The parent adds up what all
-//! workers tell. It keeps files below the current folder, by their path from there, and leaves out the test files
-//! themselves: that they run says nothing.
+//! A worker tells for each file of Lua code its lines with their counts ([`tell`]). The parent adds up what
+//! all workers tell. It keeps files below the current folder, by their path from there, and leaves out the
+//! test files themselves: that they run says nothing.
 
 use super::fields;
 use std::collections::{BTreeMap, BTreeSet};
@@ -121,7 +121,8 @@ fn tally(lines: &BTreeMap<u32, u64>) -> (usize, usize) {
     (lines.values().filter(|count| **count > 0).count(), lines.len())
 }
 
-/// The lines that have not been executed: `3, 7-9`. Lines without code between two of them are part of the row.
+/// The lines that have not been executed: `3, 7-9`. Lines without code between two of them are part of the
+/// row.
 fn gaps(lines: &BTreeMap<u32, u64>) -> String {
     let mut gaps: Vec<(u32, u32)> = Vec::new();
     let mut goes_on = false;

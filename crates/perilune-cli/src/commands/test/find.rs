@@ -95,8 +95,8 @@ fn texts(vm: &mut Vm, table: perilune_vm::Gc<perilune_vm::Table>, name: &str) ->
     Ok(list)
 }
 
-/// The test files that `paths` stand for: a file for itself, a folder for all below it; if there are none, the roots of
-/// the configuration, the usual folders, or the current one.
+/// The test files that `paths` stand for: a file for itself, a folder for all below it; if there are none,
+/// the roots of the configuration, the usual folders, or the current one.
 ///
 /// # Errors
 /// A path does not exist.

@@ -1,21 +1,23 @@
 //! `perilune test --watch`: runs again what a changed file concerns, until Ctrl-C.
 //!
 //! # What concerns a test file
-//! The files that its process looked at: workers tell each as it happens (`perilune_stdlib::used`), so that a file which crashes or
-//! hangs is known too. These are the code that was loaded or looked for, whether it was there or not (a module that is missing
-//! may come), data that were opened by `io` or asked for by `pl.asset`, and the test file itself. A file that a test has written
-//! concerns nobody: otherwise tests would start themselves. For the same reason a file has changed if its contents have; they
-//! are compared with those before the run.
+//! The files that its process looked at: workers tell each as it happens (`perilune_stdlib::used`), so that a
+//! file which crashes or hangs is known too. These are the code that was loaded or looked for, whether it was
+//! there or not (a module that is missing may come), data that were opened by `io` or asked for by
+//! `pl.asset`, and the test file itself. A file that a test has written concerns nobody: otherwise tests
+//! would start themselves. For the same reason a file has changed if its contents have; they are compared
+//! with those before the run.
 //!
 //! # How changes are seen
-//! By inotify, for the folders below the current one (none whose names begin with a dot) and those of all files that were looked at.
-//! Nothing is asked for in turns: while nothing changes, the process sleeps. An editor's save is several changes, a checkout
-//! is many; what comes within [`QUIET`] of each other is one. What changes during a run is looked at after it: a run that is
-//! begun ends, so that tests which take longer than a pause between two saves come to an end at all.
+//! By inotify, for the folders below the current one (none whose names begin with a dot) and those of all
+//! files that were looked at. Nothing is asked for in turns: while nothing changes, the process sleeps. An
+//! editor's save is several changes, a checkout is many; what comes within [`QUIET`] of each other is one.
+//! What changes during a run is looked at after it: a run that is begun ends, so that tests which take longer
+//! than a pause between two saves come to an end at all.
 //!
 //! # Ctrl-C
-//! SIGINT and SIGTERM come in as bytes of a pipe. The run goes on in a thread of its own, so that they are heard at once: the
-//! processes of the tests are ended, then this one.
+//! SIGINT and SIGTERM come in as bytes of a pipe. The run goes on in a thread of its own, so that they are
+//! heard at once: the processes of the tests are ended, then this one.
 
 use super::{File, Options, find, pool, report};
 use perilune_stdlib::used::whole;
@@ -36,12 +38,14 @@ use std::time::{Duration, Instant, SystemTime};
 const QUIET: Duration = Duration::from_millis(100);
 /// Longest that they are waited for.
 const LONGEST: Duration = Duration::from_secs(2);
-/// Folders below the current one that are watched; a program that has more is elsewhere than it thinks, or in a home folder.
+/// Folders below the current one that are watched; a program that has more is elsewhere than it thinks, or in
+/// a home folder.
 const MOST_FOLDERS: usize = 4096;
 /// Contents of files up to this length are compared; of longer ones, length and time.
 const MOST_COMPARED: u64 = 64 << 20;
 
-/// Runs the tests and waits for changes, again and again. The exit code says whether the last outcomes are all good.
+/// Runs the tests and waits for changes, again and again. The exit code says whether the last outcomes are
+/// all good.
 ///
 /// # Errors
 /// The system has no inotify, or `paths` name what does not exist.
@@ -83,7 +87,8 @@ pub fn watch(options: Options) -> Result<ExitCode, String> {
             match suite.concerned(&changes) {
                 Ok(due) if due.is_empty() => {}
                 Ok(due) => break due,
-                // A folder that was named is gone, or .busted is being written: what changes next may mend it.
+                // A folder that was named is gone, or .busted is being written: what changes next may mend
+                // it.
                 Err(e) => crate::protected::write_error(format!("perilune test: {e}\n").as_bytes()),
             }
         };
@@ -452,7 +457,8 @@ impl Folders {
             }
         }
         for folder in moved {
-            // Watches follow a folder that is renamed; its files are told by their new names, if it is still below here.
+            // Watches follow a folder that is renamed; its files are told by their new names, if it is still
+            // below here.
             let gone: Vec<i32> = self
                 .by_number
                 .iter()

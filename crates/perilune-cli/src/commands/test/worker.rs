@@ -1,8 +1,8 @@
 //! The process of one test file.
 //!
-//! It is this executable again. Its standard input is a socket: settings come from there, lines between tabs, ended by an
-//! empty one, and what happens goes there. Before any Lua code runs the socket gets a number that programs do not know, and
-//! standard input becomes empty.
+//! It is this executable again. Its standard input is a socket: settings come from there, lines between tabs,
+//! ended by an empty one, and what happens goes there. Before any Lua code runs the socket gets a number that
+//! programs do not know, and standard input becomes empty.
 
 use super::fields::{fields, line};
 use crate::protected;

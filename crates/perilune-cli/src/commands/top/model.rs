@@ -1,10 +1,13 @@
 //! What a stream of events says about a program now, and about the last interval.
 //!
-//! The states are those of the replay (`perilune_see::replay`), to which this subscribes; it adds up what an interval shows. Rings are read one after the other, so each batch is
-//! put in order first; between batches events of different domains may still come out of order by the length of a drain, which the replay allows for.
+//! The states are those of the replay (`perilune_see::replay`), to which this subscribes; it adds up what an
+//! interval shows. Rings are read one after the other, so each batch is put in order first; between batches
+//! events of different domains may still come out of order by the length of a drain, which the replay allows
+//! for.
 //!
-//! What processor time a domain got is asked of the kernel: that of each thread (`/proc/PID/task/TID/schedstat`) is divided among the domains that the thread had in the
-//! interval, by how long it had each. The same file says how long the thread could have run and did not.
+//! What processor time a domain got is asked of the kernel: that of each thread
+//! (`/proc/PID/task/TID/schedstat`) is divided among the domains that the thread had in the interval, by how
+//! long it had each. The same file says how long the thread could have run and did not.
 
 use perilune_see::analyse::state::State;
 use perilune_see::replay::{Change, Domain, PhaseOver, Replay, Subscriber, Wait, Why};
@@ -155,7 +158,8 @@ impl Model {
         }
     }
 
-    /// The main program as the kernel sees it: it has been in a call since before the tool attached, or has nothing to tell.
+    /// The main program as the kernel sees it: it has been in a call since before the tool attached, or has
+    /// nothing to tell.
     fn silent_main(&self, used: &HashMap<u32, Used>, length: u64) -> Option<Row> {
         let stat = std::fs::read_to_string(format!("/proc/{0}/task/{0}/stat", self.pid)).ok()?;
         let sleeps = !stat.get(stat.rfind(')')? + 1..)?.trim_start().starts_with('R');
@@ -351,7 +355,8 @@ fn waits(domain: &Domain) -> Vec<Wait> {
     waits.into_iter().map(|(_, wait)| wait).collect()
 }
 
-/// A function for people, wherever in it the sample was taken: what has no name is called by its place already.
+/// A function for people, wherever in it the sample was taken: what has no name is called by its place
+/// already.
 fn function(d: &Definitions, node: &StackNode) -> String {
     let name = d.string(node.function as u64);
     match (node.source, node.defined) {

@@ -7,8 +7,8 @@ use std::fmt::Write;
 
 /// Lines of text: about the program, one for each domain, the busiest functions.
 ///
-/// `CPU%` is what the domain got of a processor, `LATE%` what it could have got and others did, `RUN%` what it had a thread for, `GC%` what the collector took
-/// of that; the second `RUN`, and `WAIT`, count fibers.
+/// `CPU%` is what the domain got of a processor, `LATE%` what it could have got and others did, `RUN%` what
+/// it had a thread for, `GC%` what the collector took of that; the second `RUN`, and `WAIT`, count fibers.
 pub fn lines(i: &Interval) -> Vec<String> {
     let seconds = i.length_ns as f64 / 1e9;
     let per_second = |n: u64| n as f64 / seconds;

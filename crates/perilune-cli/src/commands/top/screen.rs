@@ -1,6 +1,8 @@
-//! The terminal while `perilune top` draws on it: the other screen, no cursor, keys as they come. Everything is put back when it is dropped.
+//! The terminal while `perilune top` draws on it: the other screen, no cursor, keys as they come. Everything
+//! is put back when it is dropped.
 //!
-//! A few control sequences that every terminal knows, and two system calls; a library for terminals would do no more here.
+//! A few control sequences that every terminal knows, and two system calls; a library for terminals would do
+//! no more here.
 
 use std::io::{self, Write};
 

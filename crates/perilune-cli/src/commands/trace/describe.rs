@@ -1,4 +1,5 @@
-//! Events in words: who, what, and arguments by the notations of the dictionary (`perilune_trace::event`); durations of what has ended.
+//! Events in words: who, what, and arguments by the notations of the dictionary (`perilune_trace::event`);
+//! durations of what has ended.
 
 use perilune_see::{Event, Trace, Who};
 use perilune_trace::event::{Field, FieldInfo, Notation, Phase, Share, Slot};

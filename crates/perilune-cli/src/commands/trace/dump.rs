@@ -1,7 +1,8 @@
 //! `perilune trace dump`: events as text, one line each.
 //!
-//! A line of text has the time since the session began in seconds, who wrote the event, its name, how long what it ends has lasted, and its arguments. A
-//! line of JSON is an object that holds the same, numbers as they are and names beside them.
+//! A line of text has the time since the session began in seconds, who wrote the event, its name, how long
+//! what it ends has lasted, and its arguments. A line of JSON is an object that holds the same, numbers as
+//! they are and names beside them.
 
 use super::describe::{Describe, Durations, time};
 use crate::commands::observe;

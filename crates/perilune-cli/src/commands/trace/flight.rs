@@ -1,10 +1,13 @@
 //! The flight recorder: the last moments of a program stay in memory, and are written when something happens.
 //!
-//! Batches are kept as they will lie in the file (32 bytes an event), with the time at which they arrived; the oldest go when they are older than what is to be kept, or when
-//! all together exceed [`MOST`]. When a trigger has fired a little of what follows belongs to the picture ([`AFTERMATH`]), then the snapshot is due.
+//! Batches are kept as they will lie in the file (32 bytes an event), with the time at which they arrived;
+//! the oldest go when they are older than what is to be kept, or when all together exceed [`MOST`]. When a
+//! trigger has fired a little of what follows belongs to the picture ([`AFTERMATH`]), then the snapshot is
+//! due.
 //!
-//! Triggers look at every event, so they do little: what does not concern them is left at a comparison of its kind. A task's start may be seen before its creation, which
-//! lies in another ring; both are remembered until the other comes.
+//! Triggers look at every event, so they do little: what does not concern them is left at a comparison of its
+//! kind. A task's start may be seen before its creation, which lies in another ring; both are remembered
+//! until the other comes.
 
 use perilune_see::Reader;
 use perilune_see::kernel::Kernel;
@@ -206,7 +209,8 @@ impl Watch {
     }
 }
 
-/// Keeps the moment of one end of a task's wait, unless the other end was lost so often that there are too many.
+/// Keeps the moment of one end of a task's wait, unless the other end was lost so often that there are too
+/// many.
 fn remember(to: &mut HashMap<u64, u64>, e: &RawEvent) -> Option<Happened> {
     if to.len() >= TASKS {
         to.clear();

@@ -1,7 +1,9 @@
 //! `perilune trace show`: the viewer, served to a browser of this machine.
 //!
-//! The server listens on the loopback address, at a port that the system chooses, and answers only below a path with a random word in it: other users of the machine, and
-//! pages of other origins in the browser, do not know it. It ends with Ctrl-C. Requests are short and answered from memory, so one thread for each connection does.
+//! The server listens on the loopback address, at a port that the system chooses, and answers only below a
+//! path with a random word in it: other users of the machine, and pages of other origins in the browser, do
+//! not know it. It ends with Ctrl-C. Requests are short and answered from memory, so one thread for each
+//! connection does.
 
 use super::render::directory;
 use crate::commands::observe;

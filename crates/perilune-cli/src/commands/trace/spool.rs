@@ -1,7 +1,8 @@
 //! A file that is written by a thread of its own, so that whoever drains rings does not wait for a disk.
 //!
-//! A disk that has much to do lets a write wait for seconds, in which rings go round. What is written collects in buffers, which travel to the thread and come back
-//! empty; how many there may be bounds the memory, and only then does the writer wait. An error is told by the next write, and by [`Spool::finish`].
+//! A disk that has much to do lets a write wait for seconds, in which rings go round. What is written
+//! collects in buffers, which travel to the thread and come back empty; how many there may be bounds the
+//! memory, and only then does the writer wait. An error is told by the next write, and by [`Spool::finish`].
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};

@@ -1,4 +1,5 @@
-//! Accounts of histories that are known: written by hand, made up by a simulation that keeps books of its own, and mangled.
+//! Accounts of histories that are known: written by hand, made up by a simulation that keeps books of its
+//! own, and mangled.
 
 use super::*;
 use perilune_trace::event::{FiberRef, Kind, ObjectKind, ObjectRef, Verb};

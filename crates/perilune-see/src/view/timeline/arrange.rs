@@ -1,7 +1,8 @@
-//! The end of the pass: from rows in the order in which they were met to groups of rows in the order in which people look for them.
+//! The end of the pass: from rows in the order in which they were met to groups of rows in the order in which
+//! people look for them.
 //!
-//! Bars that are open end with the trace. Rows that have nothing to show go, those of a domain stand together, and what refers to a row by its number
-//! (links) gets the new one.
+//! Bars that are open end with the trace. Rows that have nothing to show go, those of a domain stand
+//! together, and what refers to a row by its number (links) gets the new one.
 
 use super::*;
 

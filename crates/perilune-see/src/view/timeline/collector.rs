@@ -1,7 +1,8 @@
-//! The collector's part of the rows: phases of collections, one within another, and what they leave of the heap.
+//! The collector's part of the rows: phases of collections, one within another, and what they leave of the
+//! heap.
 //!
-//! While the collector has a domain, the domain's row shows that. What it showed before is kept (`Domain::under`), follows the fibers meanwhile, and is
-//! shown again when the outermost phase ends.
+//! While the collector has a domain, the domain's row shows that. What it showed before is kept
+//! (`Domain::under`), follows the fibers meanwhile, and is shown again when the outermost phase ends.
 
 use super::*;
 

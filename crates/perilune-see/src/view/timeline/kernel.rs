@@ -1,6 +1,8 @@
-//! The kernel's part of the rows: when a domain's thread was on a processor, who displaced it, and who had the processors.
+//! The kernel's part of the rows: when a domain's thread was on a processor, who displaced it, and who had
+//! the processors.
 //!
-//! The kernel speaks of threads, and threads change domains. A thread's state is kept here all the time; a domain's row shows the state of the thread that owns it, for as long as that does.
+//! The kernel speaks of threads, and threads change domains. A thread's state is kept here all the time; a
+//! domain's row shows the state of the thread that owns it, for as long as that does.
 
 use super::*;
 

@@ -1,15 +1,22 @@
-//! Files on disks, where others can use the domain: what needs no disk is done at once, the rest by helper threads.
+//! Files on disks, where others can use the domain: what needs no disk is done at once, the rest by helper
+//! threads.
 //!
 //! # Reading
-//! A read is tried with `RWF_NOWAIT`, which gives what the system has in memory. If that is nothing, it fails with `EAGAIN`, and the native has an [`Order`] carried out by a helper: it reads *at* the position, which does
-//! not move. What it got is an [`Arrival`], used up by the native's next turn if nothing has moved the position or written meanwhile. So a read that is cancelled has taken nothing.
+//! A read is tried with `RWF_NOWAIT`, which gives what the system has in memory. If that is nothing, it fails
+//! with `EAGAIN`, and the native has an [`Order`] carried out by a helper: it reads *at* the position, which
+//! does not move. What it got is an [`Arrival`], used up by the native's next turn if nothing has moved the
+//! position or written meanwhile. So a read that is cancelled has taken nothing.
 //!
 //! # Writing
-//! Bytes that have to go are tried with `RWF_NOWAIT` too, where the file system knows it for writing. Where it does not (ext4), they are written at once as long as the device has been quick (`pace.rs`). Else they are *in flight*: a helper
-//! has them and writes them, whatever becomes of who waits. Until they have *landed* nothing else is written, and whatever depends on the position waits. What could not be written is in front of the output buffer again, as after any
-//! failed write, so the next attempt meets the error. A helper costs more than writing a few pages, so more is gathered for it than otherwise ([`GATHERED`]).
+//! Bytes that have to go are tried with `RWF_NOWAIT` too, where the file system knows it for writing. Where
+//! it does not (ext4), they are written at once as long as the device has been quick (`pace.rs`). Else they
+//! are *in flight*: a helper has them and writes them, whatever becomes of who waits. Until they have
+//! *landed* nothing else is written, and whatever depends on the position waits. What could not be written is
+//! in front of the output buffer again, as after any failed write, so the next attempt meets the error. A
+//! helper costs more than writing a few pages, so more is gathered for it than otherwise ([`GATHERED`]).
 //!
-//! File systems that live in memory and do not know `RWF_NOWAIT` wait for nobody: their files are quick from then on.
+//! File systems that live in memory and do not know `RWF_NOWAIT` wait for nobody: their files are quick from
+//! then on.
 
 use super::pace::{self, Pace};
 use super::*;
@@ -191,7 +198,8 @@ fn is_in_memory(fd: BorrowedFd<'_>) -> bool {
 }
 
 impl Stream {
-    /// Reads behind what there is in the input buffer what needs no disk, or what a helper has read; 0 at the end of the file.
+    /// Reads behind what there is in the input buffer what needs no disk, or what a helper has read; 0 at the
+    /// end of the file.
     pub(super) fn read_now(&mut self, wanted: usize) -> Result<usize, Failure> {
         if let Some(arrival) = self.disk.arrived.take()
             && arrival.generation == self.disk.generation

@@ -1,12 +1,18 @@
 //! How quick a device takes what is written, for file systems that cannot say whether a write would wait.
 //!
-//! A write there goes to the system's memory nearly always, and then a helper's hand-over costs ten times the write. Seldom it waits for the disk, and then all fibers of the domain would wait with it. Which of the two it will be nobody
-//! knows before. So the past decides: a device is *trusted* while its writes are quick, and then its bytes are written at once. For each millisecond that a write has taken, [`FOR_EACH`] others have to be quick before it is trusted again;
-//! helpers make these. So a disk that stalls again and again stops a program that writes without pause for a small part of its time only, and a thread that merely lost its processor in the middle of a write costs it a few hand-overs.
+//! A write there goes to the system's memory nearly always, and then a helper's hand-over costs ten times the
+//! write. Seldom it waits for the disk, and then all fibers of the domain would wait with it. Which of the
+//! two it will be nobody knows before. So the past decides: a device is *trusted* while its writes are quick,
+//! and then its bytes are written at once. For each millisecond that a write has taken, [`FOR_EACH`] others
+//! have to be quick before it is trusted again; helpers make these. So a disk that stalls again and again
+//! stops a program that writes without pause for a small part of its time only, and a thread that merely lost
+//! its processor in the middle of a write costs it a few hand-overs.
 //!
-//! A write that has not come back says something, too: while one is overdue, everybody else goes to the helpers.
+//! A write that has not come back says something, too: while one is overdue, everybody else goes to the
+//! helpers.
 //!
-//! Rejected: to count the switches of the thread (`getrusage`), which would tell a disk from a processor that others have; it costs a fifth of a write, each time.
+//! Rejected: to count the switches of the thread (`getrusage`), which would tell a disk from a processor that
+//! others have; it costs a fifth of a write, each time.
 
 use rustix::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

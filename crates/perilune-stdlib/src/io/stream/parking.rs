@@ -1,4 +1,5 @@
-//! What an operation of a stream does that parks instead of sleeping; see the essays of `stream.rs` and `park.rs`.
+//! What an operation of a stream does that parks instead of sleeping; see the essays of `stream.rs` and
+//! `park.rs`.
 
 use super::*;
 
@@ -132,7 +133,8 @@ impl Stream {
         self.child.take()
     }
 
-    /// Reads more behind what there is, which stays; false at the end of the file. So many bytes more are wanted, at least.
+    /// Reads more behind what there is, which stays; false at the end of the file. So many bytes more are
+    /// wanted, at least.
     #[cold]
     pub(super) fn append(&mut self, wanted: usize) -> Result<bool, Failure> {
         if self.end_of_file {

@@ -23,7 +23,8 @@ pub(in crate::parcel) struct Applied {
 }
 
 impl Vm {
-    /// The table that fields which have arrived are for; `None`: there is none here, or, if `ours_stay`, this domain has written into it.
+    /// The table that fields which have arrived are for; `None`: there is none here, or, if `ours_stay`, this
+    /// domain has written into it.
     pub(in crate::parcel) fn inside_receiver(
         &mut self,
         module: Value,
@@ -109,7 +110,8 @@ impl Vm {
         self.raw_set(t, key, v)
     }
 
-    /// Takes back what has arrived in tables of a module that a parcel does not tell of: `told` has the paths of those that it does.
+    /// Takes back what has arrived in tables of a module that a parcel does not tell of: `told` has the paths
+    /// of those that it does.
     pub(in crate::parcel) fn inside_take_back(&mut self, module: u32, told: &[&Path]) -> LuaResult<()> {
         let inside = &self.lua.crossing.parcel.inside;
         let of_module = |n: &u32| inside.list[*n as usize].module == module;
@@ -135,7 +137,8 @@ impl Vm {
         Ok(())
     }
 
-    /// What modules are now that the entries of a graph have been stored; `None`: it has nothing to do with them.
+    /// What modules are now that the entries of a graph have been stored; `None`: it has nothing to do with
+    /// them.
     pub(in crate::parcel) fn applied(&mut self, graph: &Graph) -> Option<Applied> {
         let refs = graph.refs.as_ref()?;
         let mut changed: Vec<u32> = refs.entries.iter().filter_map(Entry::module).collect();
