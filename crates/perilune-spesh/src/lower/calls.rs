@@ -77,7 +77,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// What to call for an instance, else goes to `none`: it has no machine code.
-    fn machine_code_in(&mut self, inst: Val, none: Block) -> Val {
+    pub(super) fn machine_code_in(&mut self, inst: Val, none: Block) -> Val {
         let run = self.load(types::I64, inst, layout::INST_NATIVE);
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);
         self.unless(there, none);
@@ -91,7 +91,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// What the one function has met that instruction `at`, a call, has always called.
-    fn known_callee(&self, at: usize) -> Option<&'a Log> {
+    pub(super) fn known_callee(&self, at: usize) -> Option<&'a Log> {
         let site = self.site(at);
         let is_one = !site.callees && site.native.is_none() && !self.is_suspect(at);
         self.task.callees.get(&site.callee).filter(|_| is_one).map(|log| &**log)

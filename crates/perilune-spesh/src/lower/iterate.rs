@@ -1,4 +1,5 @@
-//! Generic loops over tables: `for ... in pairs(t)`, `ipairs(t)`, `next, t`.
+//! Generic loops over tables: `for ... in pairs(t)`, `ipairs(t)`, `next, t`; and with iterators of the
+//! program, which are called.
 //!
 //! A `TFORCALL` that has met one of the two natives alone whose steps the interpreter does itself is done
 //! here: through the array part by a few instructions, elsewhere by a leaf that writes the loop's registers
@@ -17,9 +18,10 @@
 //! What ends a loop over an array is seen at once if the table can have no such element elsewhere, and no
 //! metatable; else the leaf looks. Whatever is neither is an exit, and in the next code the interpreter's.
 
+use super::calls::{Arguments, Callee};
 use super::{Known, Lowering, Name, Register, Slow, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
-use perilune_vm::machine::layout;
+use perilune_vm::machine::{EXITED, layout};
 use perilune_vm::{ArrayKind, Kind, Native, Tag};
 
 /// Registers of a loop, from its first: the native, the table, and these.
@@ -106,7 +108,12 @@ impl Lowering<'_, '_> {
 
     /// `TFORCALL`: its quick ways do the `TFORLOOP` behind it, too. What follows is that, after a call.
     pub(super) fn generic_for(&mut self, at: usize) {
-        let Some(iteration) = self.iteration(at) else { return self.step_generic_for(at) };
+        let Some(iteration) = self.iteration(at) else {
+            return match self.site(at).calls {
+                0 => self.step_generic_for(at),
+                _ => self.call_iterator(at),
+            };
+        };
         let slow = if self.entering { self.aside() } else { self.slow(at) };
         self.iterate(at, iteration, false, slow.block);
         if let Slow { block, before: Some(before), .. } = slow {
@@ -115,6 +122,42 @@ impl Lowering<'_, '_> {
             self.now = Some(before);
             self.quietly(|lowering| lowering.step_generic_for(at));
         }
+    }
+
+    /// `TFORCALL` of a function of Lua: a call like others, of a copy of the iterator and its arguments; others
+    /// the interpreter calls.
+    fn call_iterator(&mut self, at: usize) {
+        let i = self.code(at);
+        let a = i.a() as usize;
+        self.flush_all();
+        let slow = self.aside();
+        self.b.set_cold_block(slow.block);
+        let inst = match self.known_callee(at) {
+            Some(log) => {
+                let other = self.exit_block(at, EXITED);
+                self.function_in(a, log, other).1
+            }
+            None => {
+                let closure = self.closure_in(a, slow.block);
+                self.load(types::I64, closure, layout::CLOSURE_INST)
+            }
+        };
+        let run = self.machine_code_in(inst, slow.block);
+        let base = self.b.use_var(self.base);
+        let function = a + KEY;
+        let window = function + layout::GAP as usize;
+        for (from, to) in [(a, function), (a + TABLE, window), (a + CONTROL, window + 1)] {
+            let payload = self.load(types::I64, base, Self::slot(from) + layout::PAYLOAD);
+            let tag = self.load(types::I8, base, Self::slot(from) + layout::TAG);
+            self.store(payload, base, Self::slot(to) + layout::PAYLOAD);
+            self.store(tag, base, Self::slot(to) + layout::TAG);
+        }
+        let frame = self.b.ins().iadd_imm_s(base, Self::slot(window) as i64);
+        let words = (layout::call_word(function as u8, i.b() as i16), layout::PLAIN_SECOND_WORD);
+        let proto = self.known_callee(at).map(|log| &**log.proto());
+        self.call_there(at, Callee { frame, window, inst, run, proto }, Arguments::Count(2), words);
+        self.forget(at);
+        self.join_with(at, slow, |this| this.quietly(|this| this.step_generic_for(at)));
     }
 
     /// What the interpreter does meanwhile is out of the ordinary.
