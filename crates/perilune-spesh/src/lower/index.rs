@@ -161,7 +161,10 @@ impl Lowering<'_, '_> {
         let fits = |kind| Self::type_of_elements(kind) == Ty::Any || Self::type_of_elements(kind) == result;
         let element = self.array_kind(at).filter(|(kind, _)| fits(*kind));
         let (Some(key), Some((kind, kinds))) = (key, element) else {
-            self.get_by_key(at, (name, table), result, slow.block);
+            match key.filter(|_| arrays & OTHER_KEY == 0 && Self::numbers(arrays).len() == 2) {
+                Some(key) => self.get_number(at, table, key, result, slow.block),
+                None => self.get_by_key(at, (name, table), result, slow.block),
+            }
             return self.join(at, slow, Some((a, result)));
         };
         // What is no such element a leaf gets, if there has been any.
@@ -187,11 +190,54 @@ impl Lowering<'_, '_> {
         };
         if let Some(miss) = miss {
             self.join_with(at, miss, |this| match arrays & OTHER_KEY {
+                0 if kinds => this.get_number(at, table, key, ty, slow.block),
                 0 => this.get_by_leaf(at, table, ty, slow.block),
                 _ => this.get_by_key(at, (name, table), ty, slow.block),
             });
         }
         self.join(at, slow, Some((a, ty)));
+    }
+
+    /// The kinds of arrays of numbers among these of a site.
+    fn numbers(arrays: u8) -> Vec<ArrayKind> {
+        let kinds = [ArrayKind::Int, ArrayKind::Float].into_iter();
+        kinds.filter(|&kind| arrays & 1 << kind as u8 != 0).collect()
+    }
+
+    /// What an array of numbers, of a kind that the log has seen at `at`, has for the key becomes the register of
+    /// this instruction; whatever else it is, a leaf gets. `{0, 0, 1}` and `{0.5, 0, 1}` are arrays of two
+    /// kinds.
+    fn get_number(&mut self, at: usize, table: Value, key: Key, ty: Ty, slow: Block) {
+        let miss = self.aside();
+        let own = self.load(types::I8, table, layout::TABLE_KIND);
+        let found = self.b.create_block();
+        let tag = self.b.append_block_param(found, types::I8);
+        for kind in Self::numbers(self.site(at).arrays) {
+            let next = self.b.create_block();
+            let same = self.b.ins().icmp_imm_u(IntCC::Equal, own, kind as i64);
+            let of_elements = Self::type_of_elements(kind).tag().expect("an array of numbers");
+            let tag = self.b.ins().iconst(types::I8, of_elements.0 as i64);
+            self.b.ins().brif(same, found, &[tag.into()], next, &[]);
+            self.go_to(next);
+        }
+        self.b.ins().jump(miss.block, &[]);
+        self.go_to(found);
+        let length = self.load(types::I32, table, layout::TABLE_LENGTH);
+        let length = self.b.ins().uextend(types::I64, length);
+        let array = self.load(types::I64, table, layout::TABLE_ARRAY);
+        let index = self.number_of_element(key, miss.block);
+        let address = self.element_at(array, length, index, ArrayKind::Int, miss.block);
+        let payload = self.load(types::I64, address, 0);
+        let a = self.code(at).a() as usize;
+        match ty.tag() {
+            None => self.put(a, tag, payload),
+            Some(_) => {
+                let other = self.other_result(at, at);
+                let known = self.is_of([payload, tag], ty, other);
+                self.define(a, known);
+            }
+        }
+        self.join_with(at, miss, |this| this.get_by_leaf(at, table, ty, slow));
     }
 
     /// The address of element `index`, if there is one.
