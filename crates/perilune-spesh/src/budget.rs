@@ -62,7 +62,9 @@ const CERTAIN: f64 = 8.0;
 /// Functions with more instructions are not compiled.
 pub const LARGEST: usize = 800;
 /// What a draft costs, of what compiling does.
-pub const DRAFT: f64 = 0.25;
+const DRAFT: f64 = 0.25;
+/// A draft is made of what is worth so much of what compiling would cost, if all goes as well as can be.
+pub const PROMISING: f64 = 0.5;
 /// What an instruction of the interpreter takes, in nanoseconds.
 const INSTRUCTION: f64 = 3.0;
 

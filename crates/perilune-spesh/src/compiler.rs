@@ -1,7 +1,7 @@
 //! From logs to machine code: what is worth compiling is compiled, and written down.
 
 use crate::backend::{Backend, Options, Unsupported};
-use crate::budget::{self, Budget, DRAFT, Price, Stopwatch, Window};
+use crate::budget::{self, Budget, PROMISING, Price, Stopwatch, Window};
 use crate::lower::{self, Cost, Draft, Failures, Task};
 use crate::memory::{self, Code, CodeMemory, Kind, Refused};
 use crate::perf::{Perf, Source};
@@ -454,7 +454,7 @@ impl Compiler {
         // were done as well as can be. Others may depend on it, so it need not be worth it alone. Drafts of
         // which nothing came get dearer.
         let price = self.price.of_bytecode(unit.len(), self.profiles.compiled(log));
-        let price = price * DRAFT * f64::exp2(self.profiles.tries(log) as f64);
+        let price = price * PROMISING * f64::exp2(self.profiles.tries(log) as f64);
         let is_worth_it = match purse {
             Some((budget, window)) => budget.invests(budget.worth(Cost::best(usual), window), price),
             None => self.profiles.may_try(log),
