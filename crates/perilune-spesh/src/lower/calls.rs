@@ -359,6 +359,11 @@ impl<'a> Lowering<'a, '_> {
     pub(super) fn has_room(&mut self, at: usize, callee: &Callee<'_>) {
         let leave = self.exit_block(at, LEAVE);
         self.try_leaving(leave);
+        self.has_room_or(callee, leave);
+    }
+
+    /// There is room for the callee's frame, on both stacks, else goes to `none`.
+    pub(super) fn has_room_or(&mut self, callee: &Callee<'_>, none: Block) {
         let vm = self.b.use_var(self.vm);
         let end = match callee.proto {
             Some(proto) => self.b.ins().iadd_imm_s(callee.frame, Self::slot(proto.max_stack as usize) as i64),
@@ -370,11 +375,11 @@ impl<'a> Lowering<'a, '_> {
         };
         let limit = self.load(types::I64, vm, layout::VM_STACK_LIMIT);
         let fits = self.b.ins().icmp(IntCC::UnsignedLessThan, end, limit);
-        self.unless(fits, leave);
+        self.unless(fits, none);
         let sp = self.b.ins().get_stack_pointer(types::I64);
         let limit = self.load(types::I64, vm, layout::VM_NATIVE_LIMIT);
         let fits = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, sp, limit);
-        self.unless(fits, leave);
+        self.unless(fits, none);
     }
 
     /// Parameters that get no argument are nil, and the top is where the arguments end then, if the callee

@@ -155,7 +155,10 @@ impl Lowering<'_, '_> {
         let frame = self.b.ins().iadd_imm_s(base, Self::slot(window) as i64);
         let words = (layout::call_word(function as u8, i.b() as i16), layout::PLAIN_SECOND_WORD);
         let proto = self.known_callee(at).map(|log| &**log.proto());
-        self.call_there(at, Callee { frame, window, inst, run, proto }, Arguments::Count(2), words);
+        let callee = Callee { frame, window, inst, run, proto };
+        // Leaving here would not do: this is where the loop is entered.
+        self.has_room_or(&callee, slow.block);
+        self.call_checked(at, callee, Arguments::Count(2), words);
         self.forget(at);
         self.join_with(at, slow, |this| this.quietly(|this| this.step_generic_for(at)));
     }

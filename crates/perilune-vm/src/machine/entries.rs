@@ -129,3 +129,44 @@ unsafe fn is_shut(inst: *mut ProtoInst, code: &MachineCode) -> bool {
     // SAFETY: the caller's promise.
     code.starts && unsafe { (*inst).code } != code.stub.as_ptr()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::LEAVE;
+
+    /// Entries of which so many have been timed, each of them short, that ended like this.
+    fn short(ended: u64, times: u32) -> Entries {
+        let entries = Entries::default();
+        (0..times).for_each(|n| entries.timed(ended, n as u64, n as u64 + 1));
+        entries
+    }
+
+    #[test]
+    fn short_entries_are_told() {
+        assert!(!short(LEAVE, JUDGED - 1).are_short());
+        assert!(short(LEAVE, JUDGED).are_short());
+    }
+
+    #[test]
+    fn entries_that_exits_have_ended_say_nothing() {
+        assert!(!short(EXITED, 10 * JUDGED).are_short());
+        assert!(!short(REFUSED, 10 * JUDGED).are_short());
+    }
+
+    #[test]
+    fn a_call_in_each_power_of_two_is_not_the_one_that_is_timed() {
+        let entries = Entries::default();
+        let timed = (1..=64 * 61u32).filter(|_| entries.is_due()).count();
+        assert_eq!(timed, 64);
+        assert!((1..10).all(|n| !(1u32 << n).is_multiple_of(TIMED)));
+    }
+
+    #[test]
+    fn each_time_it_takes_twice_as_many_ticks_until_it_is_asked_again() {
+        let entries = short(LEAVE, JUDGED);
+        let asked: Vec<u32> = (1..=31).filter(|_| entries.are_asked_again()).collect();
+        assert_eq!(asked, [1, 3, 7, 15, 31]);
+        assert!(!entries.are_short(), "nothing is known any more");
+    }
+}
