@@ -17,6 +17,7 @@
 //! The other bits are ignored and kept for what comes: requests to give way.
 
 use crate::Vm;
+use crate::machine::Finds;
 use crate::native::LuaResult;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -98,9 +99,9 @@ impl Vm {
             self.install_machine_code();
         }
         if causes & TICK != 0 {
-            self.tick();
+            self.tick(Finds::Beginning);
         } else if self.lua.machine.ticks.are_put_off() {
-            self.look_at_running();
+            self.look_at_running(Finds::Beginning);
         }
     }
 
@@ -117,7 +118,7 @@ impl Vm {
             self.install_machine_code();
         }
         if causes & TICK != 0 {
-            self.tick();
+            self.tick(Finds::Running);
         }
         if causes & SAMPLE != 0 && self.lua.seen.sampler.is_sprung() {
             self.take_samples();

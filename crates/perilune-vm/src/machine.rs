@@ -89,7 +89,7 @@ pub use entry::MOST_INLINED;
 
 pub(crate) use log::{LOGGING, Logging};
 pub use site::{APPENDS, Cache, OTHER_KEY, OTHER_OBJECT, Shapes, Site, Tags};
-pub(crate) use ticks::Ticks;
+pub(crate) use ticks::{Finds, Ticks};
 
 pub(crate) use callees::call_special;
 pub(crate) use direct::call_compiled;

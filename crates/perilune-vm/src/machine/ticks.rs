@@ -34,6 +34,15 @@ const CHANGED: f32 = 0.5;
 /// So many ticks are supposed to have found functions without machine code, before there has been any.
 const PRIOR: f32 = 1.0;
 
+/// What a tick finds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Finds {
+    /// A function that a native begins: whether it will be interpreted is not seen yet.
+    Beginning,
+    /// What polls, or has left machine code to do so.
+    Running,
+}
+
 /// What ticks have found.
 pub(crate) struct Ticks {
     /// How many have been seen.
@@ -98,22 +107,23 @@ impl Ticks {
 impl Vm {
     /// A tick of the specializer.
     #[cold]
-    pub(crate) fn tick(&mut self) {
+    pub(crate) fn tick(&mut self, finds: Finds) {
         let machine = &mut self.lua.machine;
         let Some(specializer) = machine.specializer.clone() else { return };
         specializer.ticked();
         machine.ticks.seen = machine.ticks.seen.saturating_add(1);
-        self.look_at_running();
+        self.look_at_running(finds);
     }
 
     /// Looks at the function that runs, since there has been a tick. Natives with loops poll more often than
     /// the short functions that they call (a comparator of `table.sort`), so that nearly all ticks find the
     /// native; it is the function that takes the time.
     #[cold]
-    pub(crate) fn look_at_running(&mut self) {
+    pub(crate) fn look_at_running(&mut self, finds: Finds) {
         let machine = &mut self.lua.machine;
         machine.ticks.put_off = false;
-        let interpreted = !std::mem::replace(&mut machine.polled, false);
+        let polled = std::mem::replace(&mut machine.polled, false);
+        let interpreted = finds == Finds::Running && !polled;
         let Some(specializer) = machine.specializer.clone() else { return };
         if machine.distrusted || machine.watched || machine.logging.is_some() {
             return;
