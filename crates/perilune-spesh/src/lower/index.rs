@@ -204,9 +204,9 @@ impl Lowering<'_, '_> {
         kinds.filter(|&kind| arrays & 1 << kind as u8 != 0).collect()
     }
 
-    /// What an array of numbers, of a kind that the log has seen at `at`, has for the key becomes the register of
-    /// this instruction; whatever else it is, a leaf gets. `{0, 0, 1}` and `{0.5, 0, 1}` are arrays of two
-    /// kinds.
+    /// What an array of numbers, of a kind that the log has seen at `at`, has for the key becomes the
+    /// register of this instruction; whatever else it is, a leaf gets. `{0, 0, 1}` and `{0.5, 0, 1}` are
+    /// arrays of two kinds.
     fn get_number(&mut self, at: usize, table: Value, key: Key, ty: Ty, slow: Block) {
         let miss = self.aside();
         let own = self.load(types::I8, table, layout::TABLE_KIND);

@@ -124,8 +124,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// `TFORCALL` of a function of Lua: a call like others, of a copy of the iterator and its arguments; others
-    /// the interpreter calls.
+    /// `TFORCALL` of a function of Lua: a call like others, of a copy of the iterator and its arguments;
+    /// others the interpreter calls.
     fn call_iterator(&mut self, at: usize) {
         let i = self.code(at);
         let a = i.a() as usize;

@@ -6,20 +6,25 @@ use crate::object::ProtoInst;
 use perilune_trace::clock::{Clock, clock};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// One entry of so many is timed: a prime, since every 64th call of a function that calls itself twice is one at the bottom.
+/// One entry of so many is timed: a prime, since every 64th call of a function that calls itself twice is one
+/// at the bottom.
 const TIMED: u32 = 61;
 /// After so many timed ones code is judged by them.
 const JUDGED: u32 = 32;
-/// An entry that takes less, in nanoseconds, is not worth it: what it does takes the interpreter as long. (Two ticks of a processor's counter are taken for a nanosecond.)
+/// An entry that takes less, in nanoseconds, is not worth it: what it does takes the interpreter as long.
+/// (Two ticks of a processor's counter are taken for a nanosecond.)
 const SHORT: u64 = 80;
 /// If entries are this far from each other, in nanoseconds, they cost next to nothing however short they are.
 const RARE: u64 = 1000;
 /// The ticks until entries are timed again are doubled so often at most.
 const MOST_DOUBLED: u32 = 10;
 
-/// How machine code is entered by the interpreter. Entering and leaving cost about as much as ten instructions, so code that is entered for a few at a time makes a program slower than it was: loops are
-/// given up, functions left to machine code that calls them. That is asked again, since what calls them may be another by then, or exits that made entries short be gone: when there is new machine code, and when ticks find the function
-/// interpreted ([`Entries::are_asked_again`]), after twice as many each time. Domains that count at once may lose an entry.
+/// How machine code is entered by the interpreter. Entering and leaving cost about as much as ten
+/// instructions, so code that is entered for a few at a time makes a program slower than it was: loops are
+/// given up, functions left to machine code that calls them. That is asked again, since what calls them may
+/// be another by then, or exits that made entries short be gone: when there is new machine code, and when
+/// ticks find the function interpreted ([`Entries::are_asked_again`]), after twice as many each time. Domains
+/// that count at once may lose an entry.
 #[derive(Default)]
 pub(super) struct Entries {
     all: AtomicU32,
@@ -42,7 +47,8 @@ impl Entries {
         all.is_multiple_of(TIMED)
     }
 
-    /// One has taken from `begun` to `ended`, and ended like this. Those that an exit has cut short say nothing: exits are counted elsewhere (`patience.rs`).
+    /// One has taken from `begun` to `ended`, and ended like this. Those that an exit has cut short say
+    /// nothing: exits are counted elsewhere (`patience.rs`).
     pub(super) fn timed(&self, exit: u64, begun: u64, ended: u64) {
         if matches!(exit, EXITED | REFUSED) {
             return;
@@ -86,7 +92,8 @@ impl Entries {
 }
 
 impl Vm {
-    /// A tick has found `inst` running. Where its machine code is not entered any more, as it was left at once, that may be tried again.
+    /// A tick has found `inst` running. Where its machine code is not entered any more, as it was left at
+    /// once, that may be tried again.
     ///
     /// # Safety
     /// The instance lives.
