@@ -333,19 +333,7 @@ impl Vm {
     pub(crate) unsafe fn suspend_native_stack(&mut self, th: *mut Thread, outcome: Flow) -> Flow {
         // SAFETY: called on the native stack of `th`.
         unsafe {
-            let native_stack = (*th).native_stack;
-            (*native_stack).hand_off = Some(outcome);
-            let machine = self.lua.machine.running;
-            let vm: *mut Vm = self;
-            spill_registers(vm, |_, here| {
-                (*native_stack).scan_from = (*vm).lua.stacks.running.scan_from;
-                (*native_stack).suspended_at =
-                    if (*native_stack).scan_from != 0 { (*native_stack).scan_from } else { here };
-                (*native_stack).told.leave();
-                (*(*native_stack).yielder).suspend(());
-                (*native_stack).suspended_at = 0;
-            });
-            self.set_machine_running(machine);
+            self.switch_away((*th).native_stack, outcome);
             if self.lua.errors.is_discarding() {
                 return Err(self.lua.errors.signal.thrown());
             }
@@ -353,13 +341,12 @@ impl Vm {
         }
     }
 
-    /// A fiber has parked: lets the native stack below go on with that. Returns when the native stack that
-    /// runs here is resumed.
-    pub(crate) unsafe fn suspend_parked(&mut self) {
-        // SAFETY: called on the native stack of a coroutine.
+    /// Lets whoever has switched to this native stack, which runs here, go on with `outcome`. Returns when it is
+    /// switched to again.
+    unsafe fn switch_away(&mut self, native_stack: *mut NativeStack, outcome: Flow) {
+        // SAFETY: the callers': it is the one that runs here, and lives.
         unsafe {
-            let native_stack = (*self.lua.stacks.running.current).native_stack;
-            (*native_stack).hand_off = Some(Ok(Step::Park));
+            (*native_stack).hand_off = Some(outcome);
             let machine = self.lua.machine.running;
             let vm: *mut Vm = self;
             spill_registers(vm, |vm, here| {
@@ -371,6 +358,15 @@ impl Vm {
                 (*native_stack).suspended_at = 0;
             });
             self.set_machine_running(machine);
+        }
+    }
+
+    /// A fiber has parked: lets the native stack below go on with that. Returns when the native stack that
+    /// runs here is resumed.
+    pub(crate) unsafe fn suspend_parked(&mut self) {
+        // SAFETY: called on the native stack of a coroutine.
+        unsafe {
+            self.switch_away((*self.lua.stacks.running.current).native_stack, Ok(Step::Park));
         }
     }
 

@@ -1,3 +1,5 @@
+//! Files: modes, writes that go at once or in pieces, and the pace of devices.
+
 use super::*;
 
 #[test]

@@ -49,17 +49,7 @@ impl<'a> Lowering<'a, '_> {
         self.flush_all();
         let slow = self.aside();
         let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
-        let callee = self.known_callee(at);
-        let inst = match callee {
-            Some(log) => {
-                let other = self.exit_block(at, EXITED);
-                self.function_in(a, log, other).1
-            }
-            None => {
-                let closure = self.closure_in(a, slow.block);
-                self.load(types::I64, closure, layout::CLOSURE_INST)
-            }
-        };
+        let (inst, proto) = self.called_instance(at, slow.block);
         let run = self.machine_code_in(inst, slow.block);
         let window = a + layout::GAP as usize;
         let frame = self.b.ins().iadd_imm_s(base, Self::slot(window) as i64);
@@ -68,12 +58,24 @@ impl<'a> Lowering<'a, '_> {
             b => Arguments::Count(b as i32 - 1),
         };
         let words = (self.call_word(at), layout::PLAIN_SECOND_WORD);
-        let callee = Callee { frame, window, inst, run, proto: callee.map(|log| &**log.proto()) };
+        let callee = Callee { frame, window, inst, run, proto };
         self.call_there(at, callee, arguments, words);
         self.forget(at);
         self.guard_result(at);
         let r = i.a() as usize;
         self.join(at, slow, Some((r, self.ty(r))));
+    }
+
+    /// The instance of the function of Lua that instruction `at` calls, and that function if it is known for
+    /// sure; else goes to `other`.
+    pub(super) fn called_instance(&mut self, at: usize, other: Block) -> (Val, Option<&'a Proto>) {
+        let a = self.code(at).a() as usize;
+        let Some(log) = self.known_callee(at) else {
+            let closure = self.closure_in(a, other);
+            return (self.load(types::I64, closure, layout::CLOSURE_INST), None);
+        };
+        let exit = self.exit_block(at, EXITED);
+        (self.function_in(a, log, exit).1, Some(log.proto()))
     }
 
     /// What to call for an instance, else goes to `none`: it has no machine code.
@@ -91,7 +93,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// What the one function has met that instruction `at`, a call, has always called.
-    pub(super) fn known_callee(&self, at: usize) -> Option<&'a Log> {
+    fn known_callee(&self, at: usize) -> Option<&'a Log> {
         let site = self.site(at);
         let is_one = !site.callees && site.native.is_none() && !self.is_suspect(at);
         self.task.callees.get(&site.callee).filter(|_| is_one).map(|log| &**log)

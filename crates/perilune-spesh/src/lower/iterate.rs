@@ -21,7 +21,7 @@
 use super::calls::{Arguments, Callee};
 use super::{Known, Lowering, Name, Register, Slow, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
-use perilune_vm::machine::{EXITED, layout};
+use perilune_vm::machine::layout;
 use perilune_vm::{ArrayKind, Kind, Native, Tag};
 
 /// Registers of a loop, from its first: the native, the table, and these.
@@ -132,16 +132,7 @@ impl Lowering<'_, '_> {
         self.flush_all();
         let slow = self.aside();
         self.b.set_cold_block(slow.block);
-        let inst = match self.known_callee(at) {
-            Some(log) => {
-                let other = self.exit_block(at, EXITED);
-                self.function_in(a, log, other).1
-            }
-            None => {
-                let closure = self.closure_in(a, slow.block);
-                self.load(types::I64, closure, layout::CLOSURE_INST)
-            }
-        };
+        let (inst, proto) = self.called_instance(at, slow.block);
         let run = self.machine_code_in(inst, slow.block);
         let base = self.b.use_var(self.base);
         let function = a + KEY;
@@ -154,7 +145,6 @@ impl Lowering<'_, '_> {
         }
         let frame = self.b.ins().iadd_imm_s(base, Self::slot(window) as i64);
         let words = (layout::call_word(function as u8, i.b() as i16), layout::PLAIN_SECOND_WORD);
-        let proto = self.known_callee(at).map(|log| &**log.proto());
         let callee = Callee { frame, window, inst, run, proto };
         // Leaving here would not do: this is where the loop is entered.
         self.has_room_or(&callee, slow.block);
