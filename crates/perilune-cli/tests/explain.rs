@@ -109,3 +109,46 @@ fn an_error_ends_the_program_and_not_the_report() {
     let output = folder.run(&["--mode", "fast", "a.lua"]);
     assert_eq!(output.status.code(), Some(2));
 }
+
+const MODULE: &str = "\
+local M = {}
+function M.sum(n)
+  local s = 0
+  for i = 1, n do s = s + i % 7 end
+  return s
+end
+return M
+";
+
+/// Domains that all have the module at the same time, one after the other.
+const REQUIRES: &str = "\
+local pl = require 'perilune'
+package.path = './?.lua'
+local done, stop, domains = pl.channel.new(1), pl.channel.new(1), {}
+for i = 1, 8 do
+  domains[i] = pl.domain.spawn(function()
+    local module, s = require 'module', 0
+    for k = 1, 50 do s = s + module.sum(200) end
+    done:send(s)
+    stop:recv()
+  end)
+  assert(done:recv() == 29900)
+end
+stop:close()
+for _, domain in ipairs(domains) do domain:join() end
+";
+
+#[test]
+fn a_module_that_eight_domains_require_is_not_compiled_by_each() {
+    let folder = Folder::with([("module.lua", MODULE), ("a.lua", REQUIRES)]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
+    command.arg("a.lua").current_dir(&folder).stdin(Stdio::null());
+    command.env("PERILUNE_SPESH", "blocking:2:60").env("PERILUNE_SPESH_LOG", "log.txt");
+    let output = Limited::run(&mut command);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let log = std::fs::read_to_string(folder.join("log.txt")).unwrap_or_default();
+    let compiled = log.lines().filter(|l| l.starts_with("./module.lua:2:") && l.contains(" bytes in "));
+    // Its loop, then all of it, and perhaps once more for what the second domain has met. None where there
+    // is no machine code.
+    assert!(compiled.count() < 8, "{log}");
+}

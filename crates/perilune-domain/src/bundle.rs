@@ -98,7 +98,7 @@ static SEARCHER: Native = Native::leaf("searcher_bundle", |vm| {
         let text = [b"no module '", &name[..], b"' in the executable"].concat();
         return vm.ret_str(&text);
     };
-    match chunk::load(vm, &module.text, &[b"@", &module.file[..]].concat(), b"t", None)? {
+    match chunk::load_shared(vm, &module.text, &[b"@", &module.file[..]].concat(), b"t", None)? {
         Ok(f) => {
             vm.push(f.into());
             vm.push_str(&module.file)?;

@@ -25,10 +25,35 @@ pub fn load(
     mode: &[u8],
     env: Option<Value>,
 ) -> LuaResult<Result<Gc<LuaClosure>, Value>> {
+    load_with(vm, source, name, mode, |vm| vm.load(source, c_bytes(name), LoadMode::Both, env))
+}
+
+/// As [`load`], of the content of a file, or of what stands for one: its prototypes are those of all domains
+/// that have loaded the same ([`Vm::load_file`]).
+///
+/// # Errors
+/// As those of [`load`].
+pub fn load_shared(
+    vm: &mut Vm,
+    source: &[u8],
+    name: &[u8],
+    mode: &[u8],
+    env: Option<Value>,
+) -> LuaResult<Result<Gc<LuaClosure>, Value>> {
+    load_with(vm, source, name, mode, |vm| vm.load_file(source, c_bytes(name), LoadMode::Both, env))
+}
+
+fn load_with(
+    vm: &mut Vm,
+    source: &[u8],
+    name: &[u8],
+    mode: &[u8],
+    load: impl FnOnce(&mut Vm) -> Result<Gc<LuaClosure>, Value>,
+) -> LuaResult<Result<Gc<LuaClosure>, Value>> {
     if let Some(refusal) = refusal(vm, source, mode)? {
         return Ok(Err(refusal));
     }
-    let loaded = vm.report_load(name, source.len(), |vm| vm.load(source, c_bytes(name), LoadMode::Both, env));
+    let loaded = vm.report_load(name, source.len(), load);
     if loaded.is_err() {
         vm.poll_interrupt()?;
     }
@@ -99,7 +124,7 @@ pub fn load_file(
             if keep_newline {
                 source[skipped] = b'\n';
             }
-            load(vm, &source[skipped..], &chunk_name, mode, env)
+            load_shared(vm, &source[skipped..], &chunk_name, mode, env)
         }
         Err((_, Errno::NOMEM)) => Err(vm.out_of_memory()),
         Err((what, error)) => Ok(Err(cannot(vm, what, &chunk_name[1..], error)?)),

@@ -63,6 +63,7 @@ pub mod api;
 mod arena;
 mod call;
 mod canonical;
+mod chunks;
 mod close;
 mod coroutine;
 pub mod cycle_collector;

@@ -2,6 +2,7 @@
 
 use crate::Vm;
 use crate::call::INITIAL_STACK;
+use crate::chunks;
 use crate::frame::{CALL_GAP, Frame, frame};
 use crate::interp::HANDLERS;
 use crate::meta::{EVENT_COUNT, Event};
@@ -205,27 +206,44 @@ impl Vm {
         mode: LoadMode,
         env: Option<Value>,
     ) -> Result<Gc<LuaClosure>, Value> {
+        let result = self.compile(source, chunk_name, mode);
+        self.chunk_function(result, env)
+    }
+
+    /// As [`Vm::load`], of the content of a file, which other domains may have loaded: what is compiled is
+    /// theirs as well (`chunks.rs`).
+    pub fn load_file(
+        &mut self,
+        content: &[u8],
+        chunk_name: &[u8],
+        mode: LoadMode,
+        env: Option<Value>,
+    ) -> Result<Gc<LuaClosure>, Value> {
+        let result = chunks::shared(chunk_name, content, || self.compile(content, chunk_name, mode));
+        self.chunk_function(result, env)
+    }
+
+    fn compile(&mut self, source: &[u8], chunk_name: &[u8], mode: LoadMode) -> Result<Arc<Proto>, Vec<u8>> {
         let binary = source.first() == Some(&0x1b);
         let refused = match mode {
             LoadMode::Text => binary.then_some(("binary", "t")),
             LoadMode::Binary => (!binary).then_some(("text", "b")),
             LoadMode::Both => None,
         };
-        let result = if let Some((kind, mode)) = refused {
-            Err(format!("attempt to load a {kind} chunk (mode is '{mode}')").into_bytes())
-        } else if binary {
-            perilune_syntax::undump::undump(source, chunk_name).map_err(|e| e.message)
-        } else {
-            // An interrupt stays pending, for the caller or the next poll to raise.
-            let interrupt = self.interrupt_handle();
-            let bounds = Bounds {
-                interrupted: &|| interrupt.is_raised(),
-                memory: self.heap.room(),
-                has_room: &perilune_heap::space::has_headroom,
-            };
-            perilune_syntax::compile_within(source, chunk_name, bounds).map_err(|e| e.message)
+        if let Some((kind, mode)) = refused {
+            return Err(format!("attempt to load a {kind} chunk (mode is '{mode}')").into_bytes());
+        }
+        if binary {
+            return perilune_syntax::undump::undump(source, chunk_name).map_err(|e| e.message);
+        }
+        // An interrupt stays pending, for the caller or the next poll to raise.
+        let interrupt = self.interrupt_handle();
+        let bounds = Bounds {
+            interrupted: &|| interrupt.is_raised(),
+            memory: self.heap.room(),
+            has_room: &perilune_heap::space::has_headroom,
         };
-        self.chunk_function(result, env)
+        perilune_syntax::compile_within(source, chunk_name, bounds).map_err(|e| e.message)
     }
 
     /// As [`Vm::load`], of a chunk of which `first` is there; `more` appends the next piece, if there is one.

@@ -168,7 +168,11 @@ fn parse(
             }
             Some(lexopt::Arg::Value(word)) => {
                 let mut rest = vec![word];
-                rest.extend(parser.raw_args()?);
+                let mut words = parser.raw_args()?;
+                // `FILE -- ARGS` is `FILE ARGS`; who wants to have the script see a `--` writes one more
+                // before it.
+                words.next_if(|w| w == "--");
+                rest.extend(words);
                 script = Some(rest);
                 break;
             }
@@ -643,6 +647,7 @@ mod tests {
         let script = |words: &[&str]| Source::Script(words.iter().map(OsString::from).collect());
         assert_eq!(source("--json a.lua --json -x"), script(&["a.lua", "--json", "-x"]));
         assert_eq!(source("--top 3 -- a.lua -- b"), script(&["a.lua", "--", "b"]));
+        assert_eq!(source("--json a.lua -- --json -- b"), script(&["a.lua", "--json", "--", "b"]));
         assert_eq!(source("-- -e x"), script(&["-e", "x"]));
         assert_eq!(source("--attach 12 --duration 1.5"), Source::Attach(12));
         assert_eq!(source("--from-file x"), Source::File("x".into()));
