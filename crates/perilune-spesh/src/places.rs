@@ -63,7 +63,7 @@ impl Places {
     /// Functions and their instructions at an offset, the innermost first.
     pub fn chain(&self, offset: u32) -> Vec<(Arc<Proto>, usize)> {
         let mut chain = Vec::new();
-        let mut place = self.positions.at(offset).map(|place| place.0 as usize);
+        let mut place = self.positions.near(offset).map(|place| place.0 as usize);
         while let Some((at, built)) = place.and_then(|at| Some((at, self.built(at)?))) {
             chain.push((Arc::clone(&built.proto), built.instruction(at)));
             place = built.call;

@@ -44,6 +44,13 @@ impl Positions {
         self.steps[..next].last().and_then(|&(_, place)| place)
     }
 
+    /// The same; of an instruction that belongs to none (moves between registers, where ways meet), the place
+    /// of the last one before it that belongs to one.
+    pub fn near(&self, offset: u32) -> Option<Place> {
+        let next = self.steps.partition_point(|&(from, _)| from <= offset);
+        self.steps[..next].iter().rev().find_map(|&(_, place)| place)
+    }
+
     /// Where each place begins, in order of offsets. A place can come more than once.
     pub fn starts(&self) -> impl Iterator<Item = (u32, Place)> + '_ {
         self.steps.iter().filter_map(|&(from, place)| Some((from, place?)))
@@ -62,6 +69,9 @@ mod tests {
         assert_eq!([at(0), at(3), at(4), at(11)], [None, None, Some(a), Some(a)]);
         assert_eq!([at(12), at(13), at(19), at(20)], [Some(b), None, None, Some(a)]);
         assert_eq!([at(23), at(24), at(u32::MAX)], [Some(a), None, None]);
+        let near = |offset| positions.near(offset);
+        assert_eq!([near(0), near(3), near(4), near(12)], [None, None, Some(a), Some(b)]);
+        assert_eq!([near(13), near(19), near(20), near(u32::MAX)], [Some(b), Some(b), Some(a), Some(a)]);
         assert_eq!(positions.starts().collect::<Vec<_>>(), [(4, a), (12, b), (20, a)]);
         assert_eq!(Positions::from_ranges([]), Positions::default());
     }
