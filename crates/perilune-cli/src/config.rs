@@ -93,6 +93,7 @@ fn specializer() -> Option<Arc<dyn Specializer>> {
         guards: variable("PERILUNE_SPESH_GUARDS"),
         leave: variable("PERILUNE_SPESH_LEAVE"),
         perf: variable("PERILUNE_PERF"),
+        room: variable("PERILUNE_SPESH_ROOM"),
     };
     let made = perilune_spesh::specializer(&mode, setup);
     if let Some(decisions) = explained {

@@ -152,3 +152,57 @@ fn a_module_that_eight_domains_require_is_not_compiled_by_each() {
     // is no machine code.
     assert!(compiled.count() < 8, "{log}");
 }
+
+/// Many functions, each of them hot for a while, again and again.
+const MANY: &str = "\
+local parts = {}
+for k = 1, 120 do
+  parts[k] = load(([[
+    local k = %d
+    local function step(t, i)
+      t[i %% 8 + 1] = (t[i %% 8 + 1] or 0) + i * k
+      return (t[1] or 0) + (t.x or 0)
+    end
+    return function(n)
+      local t, s = {x = k}, 0
+      for i = 1, n do
+        s = s + step(t, i)
+        if s > 1e9 then s = s - 1e9 end
+        if i %% 3 == 0 then t.x = i elseif i %% 5 == 0 then t.y = i end
+      end
+      return s
+    end]]):format(k), '=part' .. k)()
+end
+local total, ends = 0, os.clock() + 0.4
+for round = 1, math.huge do
+  for k = 1, #parts do
+    local s = parts[k](1000)
+    assert(s == parts[k](1000))
+    total = total + s
+  end
+  if round >= 2 and os.clock() > ends then break end
+end
+print(total > 0)
+";
+
+#[test]
+fn what_has_not_run_for_longest_makes_room() {
+    let folder = Folder::with([("a.lua", MANY)]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
+    command.arg("a.lua").current_dir(&folder).stdin(Stdio::null());
+    command.env("PERILUNE_SPESH", "blocking:50:2000").env("PERILUNE_SPESH_LOG", "log.txt");
+    command.env("PERILUNE_SPESH_ROOM", "64");
+    let output = Limited::run(&mut command);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "true\n");
+    let log = std::fs::read_to_string(folder.join("log.txt")).unwrap_or_default();
+    let is_compiled = |line: &&str| line.contains(" bytes in ");
+    if log.lines().any(|line| is_compiled(&line)) {
+        let full = log.lines().position(|line| line.contains("no room")).expect("64 KiB are not enough");
+        let later = log.lines().skip(full).filter(is_compiled).count();
+        assert!(later > 0, "nothing has made room: {log}");
+    }
+    command.env("PERILUNE_SPESH_ROOM", "12");
+    let output = Limited::run(&mut command);
+    assert!(text(&output.stderr).contains("PERILUNE_SPESH_ROOM: '12' is no number of KiB from 64 to 65536"));
+}

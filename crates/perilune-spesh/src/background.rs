@@ -230,11 +230,14 @@ impl Shared {
                 Ok(Some(recording)) => {
                     // All at once: code whose callers, or coroutines, are interpreted for a millisecond more
                     // is entered for next to nothing meanwhile, and given up.
+                    let retirements = self.compiler.retirements();
                     let codes = self.compiler.compile(recording, Some(&mut budget));
                     let codes: Vec<_> = codes.into_iter().map(|(_, code)| code).collect();
                     self.spent.store(budget.is_spent(), Ordering::Relaxed);
-                    if !codes.is_empty() {
+                    if !codes.is_empty() || retirements != self.compiler.retirements() {
                         self.publish(&codes);
+                    }
+                    if !codes.is_empty() {
                         period = SOON;
                     }
                 }
@@ -357,6 +360,10 @@ impl Specializer for Background {
         let mut domains = self.shared.domains();
         let domain = domains.iter_mut().find(|domain| domain.handle.is_same(handle));
         domain.map_or_else(Vec::new, |domain| std::mem::take(&mut domain.codes))
+    }
+
+    fn retirements(&self) -> u32 {
+        self.shared.compiler.retirements()
     }
 
     fn locate(&self, address: usize) -> Vec<(Arc<Proto>, usize)> {

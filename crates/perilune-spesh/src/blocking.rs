@@ -45,6 +45,10 @@ impl Specializer for Blocking {
         self.compiler.quota()
     }
 
+    fn retirements(&self) -> u32 {
+        self.compiler.retirements()
+    }
+
     fn locate(&self, address: usize) -> Vec<(Arc<Proto>, usize)> {
         self.compiler.locate(address)
     }

@@ -3,11 +3,12 @@
 use crate::backend::{Backend, Options, Unsupported};
 use crate::budget::{self, Budget, PROMISING, Price, Stopwatch, Window};
 use crate::lower::{self, Cost, Draft, Failures, Task};
-use crate::memory::{self, Code, CodeMemory, Kind, Refused};
+use crate::memory::{self, Code, CodeMemory, InstallError, Kind, Refused};
 use crate::perf::{Perf, Source};
 use crate::places::{Map, Places};
 use crate::profiles::{Forecast, Profiles, are_near};
 use crate::report::{self, Decisions, Outcome, Subject};
+use crate::room::{self, Room};
 use crate::trials::Trials;
 use crate::units::{self, Region, Unit};
 use crate::{Setup, Unavailable};
@@ -38,6 +39,9 @@ const WORTH: f64 = 0.85;
 /// The same where it must not be a loss: what a recording says of the time after it is not exact.
 const SURE: f64 = 0.7;
 
+/// An instruction of intermediate form becomes at least so many bytes.
+const LEAST_BYTES: usize = 3;
+
 /// Why something is not compiled.
 #[derive(Clone, Copy, Debug)]
 enum Why {
@@ -45,6 +49,8 @@ enum Why {
     /// What would be saved in the time that the program is expected to go on, and what compiling would cost;
     /// in nanoseconds.
     TooLittle(f64, f64),
+    /// There is no room for more code.
+    NoRoom,
     Failed,
 }
 
@@ -55,6 +61,7 @@ impl Why {
                 Outcome::NoGain { compiled: cost.compiled(), interpreted: cost.interpreted() }
             }
             Why::TooLittle(worth, cost) => Outcome::TooLittle { worth, cost },
+            Why::NoRoom => Outcome::NoRoom,
             Why::Failed => Outcome::Failed,
         }
     }
@@ -122,6 +129,9 @@ pub struct Compiler {
     memory: OnceLock<Option<Arc<CodeMemory>>>,
     /// Taken while it is in use; it is made anew if it was lost to a panic.
     backend: Mutex<Option<Backend>>,
+    /// How much code there may be, in bytes.
+    capacity: usize,
+    room: Room,
     quota: u32,
     profiles: Profiles,
     price: Price,
@@ -147,9 +157,9 @@ impl Drop for Installed {
     }
 }
 
-/// Memory for machine code, where samplers find it.
-fn reserve() -> Result<Arc<CodeMemory>, Refused> {
-    let memory = CodeMemory::reserve(memory::capacity())?;
+/// Memory for so many bytes of machine code, where samplers find it.
+fn reserve(capacity: usize) -> Result<Arc<CodeMemory>, Refused> {
+    let memory = CodeMemory::reserve(capacity)?;
     perilune_vm::machine::set_code_region(memory.range());
     Ok(memory)
 }
@@ -169,7 +179,15 @@ impl Compiler {
                 Some(Perf::create(format).map_err(|e| format!("PERILUNE_PERF: {e}"))?)
             }
         };
+        let capacity = match setup.room.as_str() {
+            "" => memory::capacity(),
+            word => room::parse(word).ok_or_else(|| {
+                format!("PERILUNE_SPESH_ROOM: '{word}' is no number of KiB from 64 to 65536")
+            })?,
+        };
         Ok(Compiler {
+            capacity,
+            room: Room::default(),
             memory: OnceLock::new(),
             backend: Mutex::new(None),
             quota,
@@ -187,13 +205,18 @@ impl Compiler {
     /// # Errors
     /// There can be no machine code here.
     pub fn prepare(&self) -> Result<(), Unavailable> {
-        let memory = reserve().map_err(Unavailable::Memory)?;
+        let memory = reserve(self.capacity).map_err(Unavailable::Memory)?;
         let _ = self.memory.set(Some(memory));
         Ok(())
     }
 
     fn memory(&self) -> Option<&Arc<CodeMemory>> {
-        self.memory.get_or_init(|| reserve().ok()).as_ref()
+        self.memory.get_or_init(|| reserve(self.capacity).ok()).as_ref()
+    }
+
+    /// See [`perilune_vm::machine::Specializer::retirements`].
+    pub fn retirements(&self) -> u32 {
+        self.room.retirements()
     }
 
     /// See [`perilune_vm::machine::Specializer::quota`].
@@ -213,6 +236,11 @@ impl Compiler {
 
     fn code(&self, task: Task<'_>, draft: &mut Draft) -> Result<(Code, Places), Why> {
         let memory = self.memory().ok_or(Why::Failed)?;
+        // Before it costs something.
+        let free = memory.usage().map_or(0, |usage| usage.capacity - usage.installed);
+        if self.room.is_awaited() && free < draft.size * LEAST_BYTES {
+            return Err(Why::NoRoom);
+        }
         let taken = self.backend.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut backend =
             taken.map_or_else(|| Backend::new(Options::default()).ok(), Some).ok_or(Why::Failed)?;
@@ -233,7 +261,12 @@ impl Compiler {
         };
         match compiled {
             Ok(compiled) => {
-                let code = memory.install(&compiled.bytes, Kind::Function).map_err(|_| Why::Failed)?;
+                let code = memory.install(&compiled.bytes, Kind::Function).map_err(|error| {
+                    if let InstallError::Full { wanted, .. } = error {
+                        self.room.make(wanted, self.capacity, self.profiles.codes());
+                    }
+                    Why::NoRoom
+                })?;
                 Ok((code, Places::new(compiled.positions, std::mem::take(&mut draft.built))))
             }
             Err(error) if cfg!(debug_assertions) => panic!("{error}"),

@@ -74,6 +74,8 @@ pub mod positions;
 #[cfg(machine_code)]
 mod profiles;
 #[cfg(machine_code)]
+mod room;
+#[cfg(machine_code)]
 mod target;
 #[cfg(machine_code)]
 mod trials;
@@ -103,6 +105,9 @@ pub struct Setup {
     pub leave: String,
     /// `PERILUNE_PERF`: what `perf` is told (`map`, `lines`, `jitdump`, or nothing).
     pub perf: String,
+    /// `PERILUNE_SPESH_ROOM`: how much machine code there may be, in KiB (or nothing: 65,536, or less where
+    /// the address space is limited).
+    pub room: String,
 }
 
 /// Whether there can be machine code here.

@@ -368,6 +368,11 @@ impl Profiles {
         self.lock().get(&(Arc::as_ptr(proto) as usize))?.code()
     }
 
+    /// All code that functions have.
+    pub fn codes(&self) -> Vec<Arc<MachineCode>> {
+        self.lock().values().filter_map(Profile::code).collect()
+    }
+
     /// Whether calls of a function enter machine code.
     pub fn is_compiled(&self, function: usize) -> bool {
         let profiles = self.lock();

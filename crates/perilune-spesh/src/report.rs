@@ -64,6 +64,8 @@ pub enum Outcome {
     },
     /// It has more instructions than are compiled.
     TooLarge,
+    /// There is as much machine code as there may be. What has not run for longest makes room.
+    NoRoom,
     /// The compiler failed, or there is no memory for machine code.
     Failed,
 }
@@ -76,6 +78,7 @@ impl Outcome {
             Outcome::NoGain { .. } => NotCompiledBecause::NoGain,
             Outcome::TooLittle { .. } => NotCompiledBecause::TooLittle,
             Outcome::TooLarge => NotCompiledBecause::TooLarge,
+            Outcome::NoRoom => NotCompiledBecause::NoRoom,
             Outcome::Failed => NotCompiledBecause::Failed,
         })
     }
@@ -508,6 +511,7 @@ fn text(decision: &Decision, log: &Log) -> String {
     let what = format!("{source}:{line}: {what}, {instructions} instructions");
     let outcome = match decision.outcome {
         Outcome::Failed => "could not be compiled".to_string(),
+        Outcome::NoRoom => "not compiled, no room for more machine code: some makes room".to_string(),
         Outcome::TooLarge => "not compiled, too large".to_string(),
         Outcome::NoGain { compiled, interpreted } => {
             format!("not compiled, nothing would be gained ({compiled:.0} for {interpreted:.0})")

@@ -71,6 +71,7 @@ mod natives;
 mod paths;
 mod patience;
 mod points;
+mod room;
 mod site;
 mod stepper;
 mod ticks;
@@ -100,6 +101,7 @@ pub(crate) use entry::{
 };
 pub(crate) use natives::call_native;
 use patience::Patience;
+use room::Use;
 
 use crate::Vm;
 use crate::interp::Handlers;
@@ -225,6 +227,7 @@ pub struct MachineCode {
     entered: Entries,
     /// How it is entered behind calls.
     behind: Entries,
+    uses: Use,
     /// For each instruction, one more than the number of its entry; 0: none.
     entries: Box<[u32]>,
     proto: Arc<Proto>,
@@ -278,6 +281,7 @@ impl MachineCode {
             patience,
             entered: Entries::default(),
             behind: Entries::default(),
+            uses: Use::new(),
             entries,
             proto,
             _memory: memory,
@@ -285,9 +289,11 @@ impl MachineCode {
     }
 
     /// Whether it has been left too often because something was not as expected, or has been entered too
-    /// often for too little.
+    /// often for too little, or had to make room.
     pub fn is_given_up(&self) -> bool {
-        self.patience.is_over(self.exits.total()) || !self.starts && self.entered.are_short()
+        self.uses.is_over()
+            || self.patience.is_over(self.exits.total())
+            || !self.starts && self.entered.are_short()
     }
 
     /// Whether the exits that have used up its patience took so long to come that they do not matter: then it
@@ -361,6 +367,10 @@ pub trait Specializer: std::fmt::Debug + Send + Sync {
     fn fetch(&self, _domain: &InterruptHandle) -> Vec<Arc<MachineCode>> {
         Vec::new()
     }
+    /// How often code has been [retired](MachineCode::retire), which domains are to let go of.
+    fn retirements(&self) -> u32 {
+        0
+    }
     /// What an address in machine code stands for: a function and its instruction, then the call that it was
     /// built in place of, and so on; the compiled function comes last.
     fn locate(&self, _address: usize) -> Vec<(Arc<Proto>, usize)> {
@@ -423,6 +433,8 @@ pub(crate) struct Machine {
     pub unmade: i64,
     /// What tables are that machine code has not made, while it is being left.
     pub words: points::Words,
+    /// How often code had been retired when this domain last let go of such code.
+    retirements: u32,
     /// Codes whose instances are dead; [`Vm::bury_machine_code`] frees those that no run is in.
     dying: Vec<Arc<MachineCode>>,
 }
@@ -447,6 +459,7 @@ impl Default for Machine {
             runs: null_mut(),
             unmade: 0,
             words: [0; MOST_WORDS],
+            retirements: 0,
             dying: Vec::new(),
         }
     }
@@ -626,17 +639,28 @@ impl Vm {
     unsafe fn give_up_machine_code(&mut self, inst: *mut ProtoInst) {
         // SAFETY: the caller's promise.
         unsafe {
+            self.take_machine_code(inst);
+            self.lua.machine.bury(|| self.lua.stacks.running.in_use());
+            (*inst).heat = 0;
+            (*inst).setbacks = ((*inst).setbacks + 1).min(MOST_SETBACKS);
+        }
+    }
+
+    /// The instance has no machine code any more; what it had is freed when nobody runs it.
+    ///
+    /// # Safety
+    /// `inst` is a live instance.
+    unsafe fn take_machine_code(&mut self, inst: *mut ProtoInst) {
+        // SAFETY: the caller's promise; the instance has a count of its code.
+        unsafe {
             let code = std::mem::replace(&mut (*inst).machine, std::ptr::null());
             if perilune_trace::on(Category::Compile) && !code.is_null() {
                 let exits = Count::from((*code).patience.counted((*code).exits.total()) as usize);
                 perilune_trace::emit(event::CodeGivenUp { name: Vm::code_name(&(*code).proto), exits });
             }
             self.lua.machine.forget(code);
-            self.lua.machine.bury(|| self.lua.stacks.running.in_use());
             (*inst).native = std::ptr::null();
             (*inst).code = (*(*inst).proto).code.as_ptr();
-            (*inst).heat = 0;
-            (*inst).setbacks = ((*inst).setbacks + 1).min(MOST_SETBACKS);
         }
     }
 }

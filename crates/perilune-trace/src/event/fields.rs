@@ -377,6 +377,8 @@ words! {
         TooLarge = 2, "too large";
         /// The compiler failed, or there is no memory.
         Failed = 3, "failed";
+        /// There is as much machine code as there may be; some makes room.
+        NoRoom = 4, "no room";
     }
     /// Why a thread is not on a processor any more.
     Off, else Sleeps {

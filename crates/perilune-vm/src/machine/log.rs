@@ -629,6 +629,7 @@ impl Vm {
                 unsafe { self.give_machine_code(inst, code) };
             }
         }
+        self.leave_retired_code();
         if !hot && !insts[0].is_null() {
             // SAFETY: as above.
             let setbacks = unsafe { &mut (*insts[0]).setbacks };

@@ -136,6 +136,9 @@ impl Vm {
                 return;
             }
             let inst = (*frame_closure(base)).proto;
+            if let Some(code) = (*inst).machine.as_ref() {
+                code.runs();
+            }
             self.look_at_entries(inst);
             let cold = interpreted || !is_compiled(inst, (*inst).position((*frame(base)).pc));
             let cold = cold && specializer.may_compile();
@@ -165,6 +168,7 @@ impl Vm {
                 }
             }
         }
+        self.leave_retired_code();
     }
 }
 

@@ -59,6 +59,7 @@ pub enum Outcome {
     NoGain { compiled: f64, interpreted: f64 },
     TooLittle { saves_ns: f64, costs_ns: f64 },
     TooLarge,
+    NoRoom,
     Failed,
 }
 
@@ -253,6 +254,7 @@ impl Function {
                     costs_ns: float(decision, "costs_ns")?,
                 },
                 "too_large" => Outcome::TooLarge,
+                "no_room" => Outcome::NoRoom,
                 _ => Outcome::Failed,
             };
             self.decisions.push(Decision {

@@ -447,6 +447,7 @@ fn json_decision(decision: &Decision) -> Json {
             ("too_little", vec![("saves_ns", saves_ns), ("costs_ns", costs_ns)])
         }
         Outcome::TooLarge => ("too_large", vec![]),
+        Outcome::NoRoom => ("no_room", vec![]),
         Outcome::Failed => ("failed", vec![]),
     };
     let mut members = vec![

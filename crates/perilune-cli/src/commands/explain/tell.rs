@@ -108,6 +108,7 @@ fn decision(decision: &Decision) -> Json {
         }
         Outcome::TooLittle { worth, cost } => ("too_little", [("saves_ns", worth), ("costs_ns", cost)]),
         Outcome::TooLarge => ("too_large", [("", 0.0), ("", 0.0)]),
+        Outcome::NoRoom => ("no_room", [("", 0.0), ("", 0.0)]),
         Outcome::Failed => ("failed", [("", 0.0), ("", 0.0)]),
     };
     let mut members = vec![

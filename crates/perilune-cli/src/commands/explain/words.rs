@@ -179,6 +179,10 @@ pub fn not_compiled(function: &Function, mode: &str, unavailable: Option<&str>) 
             "the function is too large to be compiled".into(),
             "move its hot loops to functions of their own".into(),
         ),
+        Some(Outcome::NoRoom) => (
+            "there was as much machine code as there may be; what had not run for longest was to make room".into(),
+            "PERILUNE_SPESH_ROOM says how much there may be, in KiB; 65536 is the most".into(),
+        ),
         Some(Outcome::Failed) => (
             "the compiler has failed, or there is no memory for machine code".into(),
             "this is a fault of perilune: report it, with the script".into(),
@@ -259,6 +263,7 @@ pub fn decision(decision: &Decision) -> String {
             format!("at {at} not compiled yet: {what}, {size}, {costs:.1} ms to save {saves:.1} ms{times}")
         }
         Outcome::TooLarge => format!("at {at} not compiled: {what}, {size}, is too large{times}"),
+        Outcome::NoRoom => format!("at {at} not compiled: no room for {what}, {size}{times}"),
         Outcome::Failed => format!("at {at} could not be compiled: {what}, {size}{times}"),
     }
 }
