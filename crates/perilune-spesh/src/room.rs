@@ -62,7 +62,7 @@ impl Room {
 /// A number of KiB, as bytes that code memory can have.
 pub fn parse(word: &str) -> Option<usize> {
     let kib: usize = word.parse().ok()?;
-    (64..=crate::memory::MAX_CAPACITY >> 10).contains(&kib).then(|| (kib << 10) & !0xffff)
+    (64..=crate::memory::MAX_CAPACITY >> 10).contains(&kib).then_some((kib << 10) & !0xffff)
 }
 
 #[cfg(test)]
