@@ -241,6 +241,9 @@ pub(super) unsafe extern "C-unwind" fn get_field(vm: *mut Vm, t: *mut Table, nam
     // SAFETY: called by machine code of the domain that owns the state, for a live table and an interned
     // string.
     unsafe {
+        if (*t).shape == shape::DICT {
+            return field_of_dictionary(vm, t, name);
+        }
         if let Some(slot) = (*vm).lua.caches.shared.find_own((*t).shape, name) {
             let v = *(*t).slots.add(slot as usize);
             if !v.is_nil() {
@@ -255,6 +258,20 @@ pub(super) unsafe extern "C-unwind" fn get_field(vm: *mut Vm, t: *mut Table, nam
             }
         }
         search_field(vm, t, name)
+    }
+}
+
+/// The same of a dictionary, which the shared cache knows nothing of but what its class has.
+#[inline(always)]
+unsafe fn field_of_dictionary(vm: *mut Vm, t: *mut Table, name: *mut LuaString) -> Answer {
+    // SAFETY: as `get_field`.
+    unsafe {
+        let v = Gc::from_ptr(t).get_str(Gc::from_ptr(name));
+        if !v.is_nil() || (*t).metatable.is_null() {
+            return Answer::of(v);
+        }
+        let v = remembered(vm, t, name);
+        if !v.is_nil() { Answer::of(v) } else { search_field(vm, t, name) }
     }
 }
 
