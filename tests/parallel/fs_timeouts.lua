@@ -59,5 +59,57 @@ print(pcall(f.set, f, { timeout = 1 }))
 print(pcall(f.set, f, { read_timeout = true }))
 print(pcall(f.read, f, { timeout = 1 }))
 
--- Lets the threads go that wait for the other ends.
-os.execute "for f in reads writes opens; do (timeout 5 cat $f > /dev/null & timeout 5 sh -c \": > $f\"); done; wait"
+-- Who has given up keeps no thread: there are fewer of them than opens that were given up, and what comes after needs one.
+assert(os.execute "mkfifo never")
+pl.scope(function(s)
+  for i = 1, 60 do
+    s:spawn(function()
+      local f, _, code = fs.open("never", i % 2 == 0 and "r" or "w", { timeout = 0.001 * i })
+      assert(not f or code == nil)
+      if f then f:close() end
+    end)
+  end
+end)
+assert(fs.write("a.txt", "after many", { timeout = 100 }))
+print(fs.read("a.txt", { timeout = 100 }))
+
+-- Who has not given up gets what the other end writes, in whatever order the two are opened, and nothing twice.
+assert(os.execute "mkfifo meet")
+for _, first in ipairs { "r", "w" } do
+  pl.scope(function(s)
+    local there = pl.channel.new()
+    local function reader()
+      if first == "w" then there:recv() pl.sleep(0.01) end
+      if first == "r" then there:send(true) end
+      local f = assert(fs.open("meet", "r", { timeout = 100 }))
+      return f:read_all(), f:close()
+    end
+    local function writer()
+      if first == "r" then there:recv() pl.sleep(0.01) end
+      if first == "w" then there:send(true) end
+      local f = assert(fs.open("meet", "w", { timeout = 100 }))
+      return f:write "what is written", f:close()
+    end
+    local r, w = s:spawn(reader), s:spawn(writer)
+    print("meet", w:await())
+    print("meet", r:await())
+  end)
+end
+-- A writer that writes nothing is one, and so is one that has gone.
+pl.scope(function(s)
+  local r = s:spawn(fs.open, "meet", "r", { timeout = 100 })
+  local w = assert(fs.open("meet", "w", { timeout = 100 }))
+  local f = r:await()
+  print("open", f ~= nil)
+  f:set { read_timeout = 0.01 }
+  print("open", f:read())
+  w:close()
+  f:set { read_timeout = false }
+  print("gone", f:read())
+  f:close()
+end)
+pl.scope(function(s)
+  local r = s:spawn(fs.read, "meet", { timeout = 100 })
+  print("write", fs.write("meet", "all of it", { timeout = 100 }))
+  print("read", r:await())
+end)

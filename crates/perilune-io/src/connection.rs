@@ -418,7 +418,7 @@ static WRITE: Native = Native::leaf("write", |vm| {
     let stream = this(vm, ANY, Limit::WriteTimeout)?;
     let mut bytes = 0;
     for n in 2..=vm.nargs() {
-        bytes += vm.check_str(n)?.bytes().len();
+        bytes += surplus::check_piece(vm, n)?.bytes().len();
     }
     let n = vm.nargs();
     let outcome = write(vm, &stream, bytes, |vm, take| {

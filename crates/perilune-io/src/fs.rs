@@ -8,11 +8,13 @@
 //! device has been quick (`pace.rs` of the standard library).
 //!
 //! An operation that is cancelled, or whose time is over, before a helper has begun with it does not happen;
-//! one that has begun comes to its end, and nobody hears of it. One with a time limit is made by a helper
+//! one that has begun comes to its end, and nobody hears of it, but for one that waits for the other end of a
+//! FIFO (`fifo.rs`). One with a time limit is made by a helper
 //! wherever a wait is possible: the thread itself could not be called back.
 
 use crate::cases;
 use crate::failure::Failure;
+use crate::fifo;
 use crate::file::OPEN;
 use crate::helpers::{self, Answer, Desk};
 use crate::options;
@@ -252,7 +254,7 @@ fn read(path: &Path, part: Part) -> std::io::Result<Option<Vec<u8>>> {
     let mut contents = Vec::new();
     let most = u64::try_from(part.limit).unwrap_or(u64::MAX).saturating_add(1);
     let length = part.length.and_then(|length| u64::try_from(length).ok());
-    let mut file = std::fs::File::open(path)?;
+    let mut file = std::fs::File::from(fifo::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?);
     if part.offset > 0 {
         file.seek(SeekFrom::Start(part.offset))?;
     }
@@ -309,8 +311,11 @@ static WRITE: Native = Native::leaf("write", |vm| {
 });
 
 fn write(path: &Path, text: &[u8], append: bool, sync: bool) -> std::io::Result<()> {
-    let mut open = std::fs::OpenOptions::new();
-    let mut file = open.create(true).append(append).write(true).truncate(!append).open(path)?;
+    let flags = OFlags::WRONLY
+        | OFlags::CREATE
+        | OFlags::CLOEXEC
+        | if append { OFlags::APPEND } else { OFlags::TRUNC };
+    let mut file = std::fs::File::from(fifo::open(path, flags, Mode::from_raw_mode(0o666))?);
     // How long a FIFO takes says nothing of a device.
     match file.metadata()?.is_file() {
         true => patiently(Pace::of(file.as_fd()), text, |piece| file.write_all(piece))?,
