@@ -182,7 +182,7 @@ op!(
     let func = a.add(4);
     let own = func.add(CALL_GAP);
     let top = own.add(2);
-    if (*native).kind != Kind::Leaf || top.wrapping_add(NATIVE_STACK) >= (*vm).lua.stack_limit {
+    if native.kind != Kind::Leaf || top.wrapping_add(NATIVE_STACK) >= (*vm).lua.stack_limit {
         tail!(slow_tforcall, vm, base, pc, k, i, tab)
     }
     copy(func, a);
@@ -192,7 +192,7 @@ op!(
     (*vm).lua.top = top;
     *frame(own) = Frame::native(1, slots(base, own));
     (*vm).lua.base = own;
-    match (*native).run(&mut *vm) {
+    match native.run(&mut *vm) {
         Ok(n) => {
             // It needed more room, and the stack moved; or it set a hook, to which its return is an event.
             if (*vm).lua.base != own || (*vm).lua.dispatch != tab {
