@@ -26,8 +26,8 @@ use std::time::Duration;
 /// Between two looks, at most.
 const LONGEST: Duration = Duration::from_millis(50);
 
-/// As `open` of the system, but for how long it takes to end if nobody waits for it any more: then it fails
-/// with `ECANCELED`.
+/// As `open` of the system, but for how long it takes to end if nobody waits for it any more: then it fails,
+/// and that is no answer ([`helpers::give_up`]).
 ///
 /// # Errors
 /// The system's.
@@ -38,9 +38,7 @@ pub fn open(path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
     }
     let fd = if flags & OFlags::RWMODE == OFlags::RDONLY {
         let fd = rustix::fs::open(path, flags | OFlags::NONBLOCK, mode)?;
-        let scratch = pipe_with(PipeFlags::CLOEXEC)?;
-        repeat(|span| has_writer(&fd, &scratch.1, span).map(|has| has.then_some(())))?;
-        fd
+        return opened(fd);
     } else {
         repeat(|span| match rustix::fs::open(path, flags | OFlags::NONBLOCK, mode) {
             Err(Errno::NXIO) => {
@@ -50,6 +48,24 @@ pub fn open(path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
             opened => opened.map(Some),
         })?
     };
+    waiting(fd)
+}
+
+/// A FIFO that is open for reading, and does not wait: as if it had been opened as any file, as above.
+///
+/// # Errors
+/// The system's.
+pub fn opened(fd: OwnedFd) -> Result<OwnedFd, Errno> {
+    let scratch = pipe_with(PipeFlags::CLOEXEC)?;
+    repeat(|span| has_writer(&fd, &scratch.1, span).map(|has| has.then_some(())))?;
+    waiting(fd)
+}
+
+/// Reads and writes wait from now on.
+///
+/// # Errors
+/// The system's.
+pub fn waiting(fd: OwnedFd) -> Result<OwnedFd, Errno> {
     let status = rustix::fs::fcntl_getfl(&fd)?;
     rustix::fs::fcntl_setfl(&fd, status - OFlags::NONBLOCK)?;
     Ok(fd)
@@ -67,6 +83,7 @@ fn repeat<T>(mut look: impl FnMut(Duration) -> Result<Option<T>, Errno>) -> Resu
             return Ok(found);
         }
         if !helpers::is_wanted() {
+            helpers::give_up();
             return Err(Errno::CANCELED);
         }
         span = (span * 2).min(LONGEST);

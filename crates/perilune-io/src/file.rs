@@ -40,6 +40,7 @@ use perilune_domain::outside::{self, Reason, Waiter};
 use perilune_domain::surplus::{self, ANY, Limit};
 use perilune_stdlib::io::pace::{self, Pace};
 use perilune_stdlib::io::{is_slow_pretended, pretend_to_be_slow};
+use perilune_stdlib::sigpipe;
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
 use rustix::buffer::spare_capacity;
@@ -297,6 +298,8 @@ impl File {
         let anywhere = self.appends || !self.has_position;
         while !bytes.is_empty() {
             let written = match anywhere {
+                // A FIFO may have lost its reader.
+                _ if !self.has_position => sigpipe::write(fd, bytes),
                 true => rustix::io::write(fd, bytes),
                 false => rustix::io::pwrite(fd, bytes, at),
             };

@@ -476,7 +476,7 @@ impl Stream {
     /// One system call. The signal of a pipe that nobody reads is no way to tell it.
     fn send_once(origin: Origin, fd: &OwnedFd, bytes: &[u8], more: SendFlags) -> Result<usize, Errno> {
         if origin == Origin::Pipe {
-            sigpipe::without(|| rustix::io::write(fd, bytes))
+            sigpipe::write(fd, bytes)
         } else {
             rustix::net::send(fd, bytes, SendFlags::NOSIGNAL | more)
         }
