@@ -58,6 +58,3 @@ print(pcall(fs.sync, ".", { timout = 1 }))
 print(pcall(f.set, f, { timeout = 1 }))
 print(pcall(f.set, f, { read_timeout = true }))
 print(pcall(f.read, f, { timeout = 1 }))
-
--- Lets the threads go that wait for the other ends.
-os.execute "for f in reads writes opens; do (timeout 5 cat $f > /dev/null & timeout 5 sh -c \": > $f\"); done; wait"

@@ -170,6 +170,77 @@ refused("pl.channel.new", pl.channel.new, 1, "name", limit)
 refused("pl.pool.new", pl.pool.new, {}, limit)
 refused("pool:sort", pool.sort, pool, {}, nil, {}, limit)
 
+-- Shared data, formats, and what has no object.
+object(pl.array("i64", 4), "array", {
+  { "kind" }, { "slice", 1, 2 }, { "fill", 1, 1, 2 }, { "copy", { 1 }, 1, 1, 1 }, { "totable", 1, 2 }, { "add", 1, 1 }, { "cas", 1, 1, 2 }, { "sum", 1, 2 }, { "size" },
+}, "at put row reshape")
+all(pl.array("f64", 2, 2), "array", { { "at", 1, 1 }, { "put", 1, 1, 5 }, { "row", 1 }, { "reshape", 4, 1 } })
+all(pl.array("string", 2), "strings", { { "kind" }, { "size" }, { "fill", "x" }, { "totable" } })
+all(pl.array({ x = "f64" }, 2), "records", { { "kind" }, { "column", "x" }, { "fields" }, { "get", 1 }, { "set", 1, { x = 1 } }, { "totable" } })
+all(pl.map(), "map", {
+  { "get", "k" }, { "set", "k", 1, {} }, { "has", "k" }, { "add", "n", 1 }, { "cas", "k", 1, 2 }, { "update", "k", tostring }, { "keys" }, { "pairs" }, { "ttl", "k" }, { "touch", "k", 1 },
+  { "view" }, { "clear" },
+})
+all(pl.atomic(0), "atomic", {
+  { "load" }, { "store", 1 }, { "exchange", 1 }, { "add", 1 }, { "sub", 1 }, { "min", 1 }, { "max", 1 }, { "cas", 1, 2 }, { "update", tostring },
+})
+all(pl.per_domain(function() return 1 end), "per_domain", { { "get" } })
+for _, call in ipairs {
+  { "array", "f64", 2, 2 }, { "array", "f64", { 1 } }, { "atomic", 1 }, { "map", {} }, { "share", {} }, { "is_shared", 1 }, { "inspect", 1, {} }, { "now" }, { "memory" }, { "limit", {} },
+  { "per_domain", print },
+} do
+  local args = { table.unpack(call, 2) }
+  args[#args + 1] = limit
+  refused("pl." .. call[1], pl[call[1]], table.unpack(args))
+end
+module("json", { { "decode", "1", {} }, { "encode", 1, {} }, { "array", {} }, { "is_array", {} }, { "decoder", {} }, { "values", "1", {} } })
+object(require "perilune.json".decoder(), "json decoder", { { "feed", "1" }, { "finish" } })
+module("text", { { "decoder", {} }, { "lines", "x", {} } })
+object(require "perilune.text".decoder(), "text decoder", { { "feed", "x" }, { "finish" } })
+-- Hot code says so as well, and what the language itself calls takes what it gets.
+do
+  local a, grid, n, m = pl.array("i64", 100), pl.array("i64", 10, 10), pl.atomic(0), pl.map()
+  local function hot(i, ...)
+    grid:put(i % 10 + 1, 1, i, ...)
+    return n:add(1, ...) + grid:at(1, 1, ...) + a:add(i % 100 + 1, 1, ...)
+  end
+  for i = 1, 20000 do hot(i) end
+  print(pcall(hot, 1, nil), n:load())
+  refused("hot", hot, 1, limit)
+  for i = 1, 20000 do grid:put(1, 1, i) end
+  refused("hot", function() for i = 1, 20000 do grid:put(1, 1, i, i == 20000 and limit or nil) end end)
+  refused("hot", function() local x for i = 1, 20000 do x = grid:at(1, 1, i == 20000 and limit or nil) end end)
+  print(#a, #m, rawlen("x"), a[1] ~= nil, #m:view(), (pairs(m)) ~= nil)
+end
+
+-- Requests and responses.
+pl.scope(function(s)
+  local srv = http.server {}
+  srv:post("/", function(req)
+    local said = {}
+    for _, call in ipairs { { "read", 5 }, { "text", 5 }, { "pieces", 5 }, { "json" }, { "args" }, { "form" }, { "peer" }, { "peer_endpoint" }, { "take" }, { "upgrade", {} } } do
+      local args = { table.unpack(call, 2) }
+      args[#args + 1] = limit
+      local ok, message = pcall(req[call[1]], req, table.unpack(args))
+      said[#said + 1] = ("request:%s %s %s"):format(call[1], ok, message)
+    end
+    return { stream = function(w)
+      for _, call in ipairs { { "flush" }, { "send_file", one, 0, 1 } } do
+        local args = { table.unpack(call, 2) }
+        args[#args + 1] = limit
+        local ok, message = pcall(w[call[1]], w, table.unpack(args))
+        said[#said + 1] = ("writer:%s %s %s"):format(call[1], ok, message)
+      end
+      w:write(table.concat(said, "\n"), "\n", (req:text(nil, nil)))
+    end }
+  end)
+  local serving = assert(srv:listen "127.0.0.1:0")
+  local res <close> = assert(http.post("http://" .. serving:endpoint() .. "/", { body = "the body" }))
+  all(res, "response", { { "read", 5 }, { "text", 5 }, { "pieces", 5 }, { "json" }, { "close" } })
+  print(res:text())
+  serving:close(0)
+end)
+
 -- as a method, the receiver is not counted; other types than tables are refused as well
 print(pcall(function() a:read(5, limit) end))
 print(pcall(function() a:flush(1) end))

@@ -9,7 +9,9 @@
 //!
 //! A run takes hours where the heap is verified at every allocation, so it can be stopped at any time: each
 //! case that ends is a line in `target/modes/state`, and the next run begins behind them. Cases that failed
-//! are run again; `--again` runs all. The lines are of one executable: another begins from the start.
+//! are run again; `--again` runs all. The lines are of one executable: another begins from the start. The
+//! executable and all scripts are copied before the first case, so what is built or edited meanwhile changes
+//! nothing.
 //!
 //! A case under the verifier that is out of time is run again with one collection in [`SELDOM`] verified,
 //! then with none, since a heap that is walked at every allocation takes a time that is quadratic in its
@@ -133,6 +135,8 @@ impl State {
 
 struct Options {
     binary: PathBuf,
+    /// What has the folders of recorded scripts.
+    scripts: PathBuf,
     /// Empty where no random programs are run.
     fuzzer: PathBuf,
     suite: Option<PathBuf>,
@@ -181,7 +185,17 @@ pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {
         Sha256::digest(std::fs::read(&binary)?).iter().map(|b| format!("{b:02x}")).collect();
     let state = State::load(&folder.join("state"), &executable, again)?;
     let reference = perilune_measure::on_path(&reference);
-    let options = Options { binary, fuzzer, suite, fuzz, reference, limit: Duration::from_secs(limit) };
+    let scripts = copied(&chore::root().join("tests"));
+    let suite = suite.as_deref().map(copied);
+    let options = Options {
+        binary,
+        scripts: scripts.path().into(),
+        fuzzer,
+        suite: suite.as_ref().map(|folder| folder.path().into()),
+        fuzz,
+        reference,
+        limit: Duration::from_secs(limit),
+    };
     let mut cases = cases(&options, &only)?;
     cases.retain(|case| modes.is_empty() || modes.contains(case.mode.name));
     if cases.is_empty() {
@@ -224,6 +238,13 @@ fn keep(executable: &Path, folder: &Path) -> std::io::Result<PathBuf> {
     Ok(kept)
 }
 
+/// The same of a folder, for as long as the value lives.
+fn copied(folder: &Path) -> Folder {
+    let copy = Folder::new();
+    copy.copy(folder);
+    copy
+}
+
 /// The closing line.
 fn closing(ends: &[End], before: usize) -> String {
     let count = |end: End| ends.iter().filter(|e| **e == end).count();
@@ -245,7 +266,7 @@ fn cases(options: &Options, only: &str) -> Result<Vec<Case>, Error> {
         let mut add =
             |name: String, what| found.push(Case { name: format!("{}/{name}", mode.name), mode, what });
         for folder in ["lua", "parallel"] {
-            for script in Script::all(&chore::root().join("tests").join(folder), "") {
+            for script in Script::all(&options.scripts.join(folder), "") {
                 if script.runs_in(&mode) {
                     add(format!("{folder}/{}", script.name), What::Script(script));
                 }
@@ -406,6 +427,28 @@ mod tests {
     }
 
     #[test]
+    fn scripts_that_are_edited_meanwhile_are_run_as_they_were() {
+        let tests = Folder::with([("lua/a.lua", "print(1)"), ("lua/a.out", "1\n"), ("parallel/b.lua", "")]);
+        let copy = copied(tests.path());
+        let options = Options {
+            binary: "/bin/cat".into(),
+            scripts: copy.path().into(),
+            fuzzer: PathBuf::new(),
+            suite: None,
+            fuzz: 0,
+            reference: None,
+            limit: Duration::from_secs(60),
+        };
+        let cases = cases(&options, "off/lua/a").expect("cases");
+        tests.write("lua/a.lua", "print(2)");
+        tests.write("lua/a.out", "print(1)");
+        let [Case { what: What::Script(script), .. }] = &cases[..] else { panic!("one script") };
+        let output = script.output(&options.binary, &[], options.limit).expect("it ends");
+        assert_eq!(output.stdout, b"print(1)", "what it was when the run began");
+        assert!(script.judge(&output).is_err(), "nor has the recording changed");
+    }
+
+    #[test]
     fn out_of_time_is_no_failure_where_each_allocation_collects() {
         let (stress, verifier) = (("PERILUNE_GC_STRESS", "1"), (VERIFIER, "1"));
         let mode = |environment| Mode { name: "a", environment };
@@ -447,6 +490,7 @@ mod tests {
     fn each_mode_runs_every_script_and_the_closing_line_counts() {
         let options = Options {
             binary: PathBuf::new(),
+            scripts: chore::root().join("tests"),
             fuzzer: PathBuf::new(),
             suite: None,
             fuzz: 0,

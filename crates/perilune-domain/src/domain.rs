@@ -121,6 +121,7 @@ unsafe impl Send for Domain {}
 unsafe impl Sync for Domain {}
 
 /// The id of the fiber that runs; `None`: the root chain does.
+#[inline]
 pub(crate) fn running_fiber(vm: &Vm) -> Option<u64> {
     vm.current_fiber().map(|f| vm.fiber_tag(f))
 }
@@ -293,6 +294,7 @@ impl Domain {
     }
 
     /// Whether a fiber waits for its turn.
+    #[inline]
     pub(crate) fn is_fiber_ready(&self) -> bool {
         self.ownership.has_ready()
     }

@@ -170,6 +170,7 @@ pub(crate) fn compile_prelude(source: &[u8]) -> Arc<perilune_syntax::Proto> {
 /// `pl.share(v)`: a frozen deep copy that all domains read.
 static SHARE: Native = Native::leaf("share", |vm| {
     vm.check_any(1)?;
+    vm.check_none_behind(1)?;
     let v = vm.arg(1);
     let shared = vm.share(v)?;
     vm.ret(shared)
@@ -177,6 +178,7 @@ static SHARE: Native = Native::leaf("share", |vm| {
 
 /// `pl.is_shared(v)`: can `v` be used by another domain without being copied?
 static IS_SHARED: Native = Native::leaf("is_shared", |vm| {
+    vm.check_none_behind(1)?;
     let v = vm.arg(1);
     let shared = v.as_shared().is_some() || vm.is_shared(v);
     vm.ret(shared)
@@ -186,6 +188,7 @@ static IS_SHARED: Native = Native::leaf("is_shared", |vm| {
 /// many bytes; `memory = false`: as many as there are. Returns the limit before, or nil.
 static LIMIT: Native = Native::leaf("limit", |vm| {
     vm.check_table(1)?;
+    vm.check_none_behind(1)?;
     let options = options::opt(vm, 1, &["memory"])?;
     let memory = options.map_or(Ok(Value::NIL), |options| options.get(vm, "memory"))?;
     let limit = match memory.as_int() {
@@ -212,6 +215,7 @@ fn ret_bytes(vm: &mut Vm, bytes: Option<usize>) -> LuaResult<u32> {
 /// `pl.memory()`: what the program holds, in bytes, and of that what heaps, islands, arrays and messages do;
 /// and its limit.
 static MEMORY: Native = Native::leaf("memory", |vm| {
+    vm.check_none_behind(0)?;
     let bytes = program_bytes();
     let parts = vm.new_table(0, 6)?;
     vm.push(parts.into());

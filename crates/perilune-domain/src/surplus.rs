@@ -6,7 +6,7 @@
 //! it; functions of modules say so too. `nil` is no argument, as ever in Lua.
 
 use perilune_vm::shared::{SharedKind, SharedObject};
-use perilune_vm::{LuaResult, Vm};
+use perilune_vm::{Gc, LuaResult, LuaString, Thrown, Vm};
 use std::sync::Arc;
 
 /// In place of the number of the last argument: there may be any number, as of what the runtime calls, too.
@@ -46,6 +46,25 @@ pub fn this<T: SharedObject>(
     Ok(object)
 }
 
+/// Argument `n`, a string or number that is written, of a method that takes any number of them. A table among
+/// them is taken for options, of which there are none.
+///
+/// # Errors
+/// It is something else.
+#[inline]
+pub fn check_piece(vm: &mut Vm, n: u32) -> LuaResult<Gc<LuaString>> {
+    if vm.arg(n).as_table().is_some() {
+        return Err(refuse_options(vm, n));
+    }
+    vm.check_str(n)
+}
+
+#[cold]
+fn refuse_options(vm: &mut Vm, n: u32) -> Thrown {
+    let text = "string expected, got table; a write has no options: set{write_timeout = seconds} or pl.timeout(seconds, f) limits the wait";
+    vm.arg_error(n, text)
+}
+
 /// Nothing but nil comes after argument `last`.
 ///
 /// # Errors
@@ -57,7 +76,6 @@ pub fn none_behind(vm: &mut Vm, last: u32, limit: Limit) -> LuaResult<()> {
 
 #[cold]
 fn refuse(vm: &mut Vm, last: u32, limit: Limit) -> LuaResult<()> {
-    let Some(n) = (last + 1..=vm.nargs()).find(|&n| !vm.arg_is_none_or_nil(n)) else { return Ok(()) };
     let remedy = match limit {
         Limit::ReadTimeout => "; set{read_timeout = seconds} or pl.timeout(seconds, f) limits the wait",
         Limit::WriteTimeout => "; set{write_timeout = seconds} or pl.timeout(seconds, f) limits the wait",
@@ -66,6 +84,5 @@ fn refuse(vm: &mut Vm, last: u32, limit: Limit) -> LuaResult<()> {
         Limit::Around => "; pl.timeout(seconds, f) limits the wait",
         Limit::Own => "",
     };
-    let text = format!("no further argument expected, got {}{remedy}", vm.arg(n).type_name());
-    Err(vm.arg_error(n, &text))
+    vm.refuse_surplus(last, remedy)
 }

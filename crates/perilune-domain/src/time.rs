@@ -99,6 +99,7 @@ pub(crate) fn span(seconds: f64) -> Option<Duration> {
 
 /// `pl.now()`: seconds since the program looked at the clock first.
 pub static NOW: Native = Native::leaf("now", |vm| {
+    vm.check_none_behind(0)?;
     let now = origin().elapsed().as_secs_f64();
     vm.ret(now)
 });

@@ -12,6 +12,7 @@ use crate::waiting::{Progress, Side, Waited, read_already, reader, turn, wait};
 use perilune_domain::objects::{array, fill};
 use perilune_domain::outside::{self, Waiter};
 use perilune_domain::surplus::{self, ANY, Limit};
+use perilune_stdlib::io::separators::newline;
 use perilune_vm::shared::{Element, SharedKind};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
 use std::sync::Arc;
@@ -105,7 +106,7 @@ pub fn read(
     let progress = turn(vm, stream, Side::Read)?;
     let mut to_flush = progress.is_first;
     loop {
-        let mut input = stream.input();
+        let mut input = stream.input_of(vm);
         if !input.is_open() {
             return Err(Failure::Closed.into());
         }
@@ -248,9 +249,11 @@ static PEEK: Native = Native::leaf("peek", |vm| {
     results(vm, outcome)
 });
 
-fn read_line(vm: &mut Vm, stream: &Arc<Stream>, limit: usize) -> Result<u32, Stop> {
+/// `goes_on`: it is asked for lines, and not for one.
+fn read_line(vm: &mut Vm, stream: &Arc<Stream>, limit: usize, goes_on: bool) -> Result<u32, Stop> {
     read(vm, stream, |vm, input| match input.find(b"\n") {
         Some(at) if at <= limit => {
+            input.lends = goes_on;
             let ends = at > 0 && input.buffer.bytes()[at - 1] == b'\r';
             let text = at - usize::from(ends);
             hand_out(vm, input, text, at + 1 - text)
@@ -268,7 +271,7 @@ fn read_line(vm: &mut Vm, stream: &Arc<Stream>, limit: usize) -> Result<u32, Sto
 static READ_LINE: Native = Native::leaf("read_line", |vm| {
     let limit = opt_bytes(vm, 2, LINE_LIMIT)?;
     let stream = this(vm, 2, Limit::ReadTimeout)?;
-    let outcome = read_line(vm, &stream, limit);
+    let outcome = read_line(vm, &stream, limit, false);
     results(vm, outcome)
 });
 
@@ -315,43 +318,49 @@ static LINES: Native = Native::leaf("lines", |vm| {
 
 /// One step of it. What is not the end of the stream is an error, as with `io.lines`: a loop could not tell.
 static NEXT_LINE: Native = Native::leaf("next_line", |vm| {
-    if let Some(pushed) = line_at_hand(vm)? {
-        return Ok(pushed);
+    if line_at_hand(vm)? {
+        return Ok(1);
     }
+    next_line(vm)
+});
+
+#[inline(never)]
+fn next_line(vm: &mut Vm) -> LuaResult<u32> {
     let (stream, limit) = lines::of_step::<Stream>(vm)?;
-    match read_line(vm, &stream, limit) {
+    match read_line(vm, &stream, limit, true) {
         Ok(n) => Ok(n),
         Err(Stop::Thrown(thrown)) => Err(thrown),
         Err(Stop::Failure(Failure::Closed)) => vm.ret(Value::NIL),
         Err(Stop::Failure(failure)) => Err(vm.error(failure.message())),
     }
-});
+}
 
-/// Pushes a line that lies in the buffer, if nobody else has a turn before.
-#[inline]
-fn line_at_hand(vm: &mut Vm) -> LuaResult<Option<u32>> {
+/// Pushes a line that lies in the buffer, if nobody else has a turn before and it needs no lock. Whether it
+/// has.
+#[inline(always)]
+fn line_at_hand(vm: &mut Vm) -> LuaResult<bool> {
     if !outside::may_take(vm)? {
-        return Ok(None);
+        return Ok(false);
     }
-    let Some(shared) = vm.upvalue(1).as_shared() else { return Ok(None) };
+    let Some(shared) = vm.upvalue(1).as_shared() else { return Ok(false) };
     let object: &dyn std::any::Any = &**shared.object();
     let (Some(stream), Some(limit)) = (object.downcast_ref::<Stream>(), vm.upvalue(2).as_int()) else {
-        return Ok(None);
+        return Ok(false);
     };
-    let mut input = stream.input();
-    if !input.is_open() {
-        return Ok(None);
+    // SAFETY: a string is made of some of it, which neither waits nor runs anything.
+    let Some(mut input) = (unsafe { stream.input_briefly(vm) }) else { return Ok(false) };
+    let bytes = input.buffer.bytes();
+    let Some(at) = newline(bytes) else { return Ok(false) };
+    if at as u64 > limit as u64 {
+        return Ok(false);
     }
-    match input.find(b"\n") {
-        Some(at) if at as u64 <= limit as u64 => {
-            let ends = at > 0 && input.buffer.bytes()[at - 1] == b'\r';
-            let text = at - usize::from(ends);
-            hand_out(vm, &mut input, text, at + 1 - text)?;
-            outside::took(vm);
-            Ok(Some(1))
-        }
-        _ => Ok(None),
-    }
+    let ends = at > 0 && bytes[at - 1] == b'\r';
+    let text = vm.new_str(&bytes[..at - usize::from(ends)])?;
+    input.consume(at + 1);
+    drop(input);
+    vm.push(text.into());
+    outside::took(vm);
+    Ok(true)
 }
 
 /// Whether a read would return at once, though it may be with a failure; looks for more if nothing is there.
@@ -409,7 +418,7 @@ static WRITE: Native = Native::leaf("write", |vm| {
     let stream = this(vm, ANY, Limit::WriteTimeout)?;
     let mut bytes = 0;
     for n in 2..=vm.nargs() {
-        bytes += vm.check_str(n)?.bytes().len();
+        bytes += surplus::check_piece(vm, n)?.bytes().len();
     }
     let n = vm.nargs();
     let outcome = write(vm, &stream, bytes, |vm, take| {

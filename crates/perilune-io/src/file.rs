@@ -28,6 +28,7 @@ mod lock;
 
 use crate::buffer::{Buffer, ROOM};
 use crate::failure::Failure;
+use crate::fifo;
 use crate::fs::{FILES, Operation, Order, check_path, limit, operate, operation, patiently};
 use crate::helpers::{self, Answer, Place};
 use crate::lines;
@@ -39,6 +40,7 @@ use perilune_domain::outside::{self, Reason, Waiter};
 use perilune_domain::surplus::{self, ANY, Limit};
 use perilune_stdlib::io::pace::{self, Pace};
 use perilune_stdlib::io::{is_slow_pretended, pretend_to_be_slow};
+use perilune_stdlib::sigpipe;
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
 use rustix::buffer::spare_capacity;
@@ -296,6 +298,8 @@ impl File {
         let anywhere = self.appends || !self.has_position;
         while !bytes.is_empty() {
             let written = match anywhere {
+                // A FIFO may have lost its reader.
+                _ if !self.has_position => sigpipe::write(fd, bytes),
                 true => rustix::io::write(fd, bytes),
                 false => rustix::io::pwrite(fd, bytes, at),
             };
@@ -384,7 +388,7 @@ pub static OPEN: Native = Native::leaf("open", |vm| {
             return Err(vm.arg_error(2, &text));
         };
         Ok((path, limit(vm, 3)?, move |path: &Path| {
-            let fd = rustix::fs::open(path, flags, Mode::from_raw_mode(0o666))?;
+            let fd = fifo::open(path, flags, Mode::from_raw_mode(0o666))?;
             Ok(File::new(fd, path.to_path_buf(), flags.contains(OFlags::APPEND)))
         }))
     };
@@ -625,7 +629,7 @@ fn writing(vm: &mut Vm, first: u32, at: Option<u32>) -> LuaResult<u32> {
         let at = at.map(|n| check_offset(vm, n)).transpose()?;
         let mut bytes = Vec::new();
         for n in first..=vm.nargs() {
-            bytes.extend_from_slice(vm.check_str(n)?.bytes());
+            bytes.extend_from_slice(surplus::check_piece(vm, n)?.bytes());
         }
         if vm.can_park()
             && let Some(outcome) = file.write_now(at, &bytes)

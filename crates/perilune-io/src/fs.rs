@@ -8,11 +8,13 @@
 //! device has been quick (`pace.rs` of the standard library).
 //!
 //! An operation that is cancelled, or whose time is over, before a helper has begun with it does not happen;
-//! one that has begun comes to its end, and nobody hears of it. One with a time limit is made by a helper
+//! one that has begun comes to its end, and nobody hears of it, but for one that waits for the other end of a
+//! FIFO (`fifo.rs`). One with a time limit is made by a helper
 //! wherever a wait is possible: the thread itself could not be called back.
 
 use crate::cases;
 use crate::failure::Failure;
+use crate::fifo;
 use crate::file::OPEN;
 use crate::helpers::{self, Answer, Desk};
 use crate::options;
@@ -21,8 +23,10 @@ use perilune_domain::outside::{self, Awaited};
 use perilune_domain::surplus::{self, Limit};
 use perilune_stdlib::io::pace::{self, Pace};
 use perilune_stdlib::io::{is_slow_pretended, pretend_to_be_slow};
+use perilune_stdlib::sigpipe;
 use perilune_trace::ObjectKind;
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
+use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 use std::ffi::OsStr;
@@ -240,19 +244,35 @@ static READ: Native = Native::leaf("read", |vm| {
     let order = |vm: &mut Vm| {
         let path = check_path(vm, 1)?;
         let whole = part.offset == 0 && part.length.is_none();
-        let there = if vm.can_park() && whole { read_now(&path, part.limit) } else { None };
-        let there = there.map(|contents| Ok(Some(contents)));
-        Ok((path, part.deadline, there, move |path: &Path| read(path, part)))
+        let now = if vm.can_park() && whole { read_now(&path, part.limit) } else { Now::Unknown };
+        let (there, fifo) = match now {
+            Now::Contents(contents) => (Some(Ok(Some(contents))), None),
+            Now::Fifo(fd) => (None, Some(fd)),
+            Now::Unknown => (None, None),
+        };
+        Ok((path, part.deadline, there, move |path: &Path| read(path, fifo, part)))
     };
     operate_at_once(vm, "read", order, deliver)
 });
 
-/// `None`: it is longer.
-fn read(path: &Path, part: Part) -> std::io::Result<Option<Vec<u8>>> {
+/// What of a file can be had at once.
+enum Now {
+    Contents(Vec<u8>),
+    /// It is a FIFO, and open now: to open it twice would let a writer begin that nobody reads from.
+    Fifo(OwnedFd),
+    Unknown,
+}
+
+/// The contents of a file, or of a FIFO that is open already. `None`: it is longer.
+fn read(path: &Path, fifo: Option<OwnedFd>, part: Part) -> std::io::Result<Option<Vec<u8>>> {
     let mut contents = Vec::new();
     let most = u64::try_from(part.limit).unwrap_or(u64::MAX).saturating_add(1);
     let length = part.length.and_then(|length| u64::try_from(length).ok());
-    let mut file = std::fs::File::open(path)?;
+    let fd = match fifo {
+        Some(fd) => fifo::opened(fd)?,
+        None => fifo::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?,
+    };
+    let mut file = std::fs::File::from(fd);
     if part.offset > 0 {
         file.seek(SeekFrom::Start(part.offset))?;
     }
@@ -261,22 +281,32 @@ fn read(path: &Path, part: Part) -> std::io::Result<Option<Vec<u8>>> {
 }
 
 /// The contents of a file that the system has in memory.
-fn read_now(path: &Path, limit: usize) -> Option<Vec<u8>> {
+fn read_now(path: &Path, limit: usize) -> Now {
     if is_slow_pretended() {
-        return None;
+        return Now::Unknown;
     }
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let fd = rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED).ok()?;
-    let stat = rustix::fs::fstat(&fd).ok()?;
-    let size = usize::try_from(stat.st_size).ok()?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || size == 0 || size > limit {
-        return None;
+    let Ok(fd) = rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED) else {
+        return Now::Unknown;
+    };
+    match rustix::fs::fstat(&fd) {
+        Ok(stat) => match (FileType::from_raw_mode(stat.st_mode), usize::try_from(stat.st_size)) {
+            (FileType::Fifo, _) => Now::Fifo(fd),
+            (FileType::RegularFile, Ok(size)) if size > 0 && size <= limit => {
+                read_size_now(&fd, size).map_or(Now::Unknown, Now::Contents)
+            }
+            _ => Now::Unknown,
+        },
+        Err(_) => Now::Unknown,
     }
+}
+
+fn read_size_now(fd: &OwnedFd, size: usize) -> Option<Vec<u8>> {
     let mut contents = vec![0; size];
     let mut there = 0;
     while there < size {
         let mut piece = [IoSliceMut::new(&mut contents[there..])];
-        match rustix::io::preadv2(&fd, &mut piece, there as u64, ReadWriteFlags::NOWAIT) {
+        match rustix::io::preadv2(fd, &mut piece, there as u64, ReadWriteFlags::NOWAIT) {
             Ok(0) | Err(_) => return None,
             Ok(n) => there += n,
         }
@@ -299,9 +329,15 @@ static WRITE: Native = Native::leaf("write", |vm| {
                 return Err(vm.arg_error(3, "options 'append' and 'atomic' exclude each other"));
             }
         }
-        let there = if vm.can_park() && append && !sync { append_now(&path, &text) } else { None };
-        let work = move |path: &Path| {
-            if atomic { replace(path, &text, sync) } else { write(path, &text, append, sync) }
+        let now = if vm.can_park() && append && !sync { append_now(&path, &text) } else { Err(None) };
+        let (there, fifo) = match now {
+            Ok(done) => (Some(done), None),
+            Err(fifo) => (None, fifo),
+        };
+        let work = move |path: &Path| match fifo {
+            Some(fifo) => write_to_reader(&fifo::waiting(fifo)?, &text),
+            None if atomic => replace(path, &text, sync),
+            None => write(path, &text, append, sync),
         };
         Ok((path, deadline, there, work))
     };
@@ -309,14 +345,29 @@ static WRITE: Native = Native::leaf("write", |vm| {
 });
 
 fn write(path: &Path, text: &[u8], append: bool, sync: bool) -> std::io::Result<()> {
-    let mut open = std::fs::OpenOptions::new();
-    let mut file = open.create(true).append(append).write(true).truncate(!append).open(path)?;
+    let flags = OFlags::WRONLY
+        | OFlags::CREATE
+        | OFlags::CLOEXEC
+        | if append { OFlags::APPEND } else { OFlags::TRUNC };
+    let mut file = std::fs::File::from(fifo::open(path, flags, Mode::from_raw_mode(0o666))?);
     // How long a FIFO takes says nothing of a device.
     match file.metadata()?.is_file() {
         true => patiently(Pace::of(file.as_fd()), text, |piece| file.write_all(piece))?,
-        false => file.write_all(text)?,
+        false => write_to_reader(&file, text)?,
     }
     if sync { file.sync_all() } else { Ok(()) }
+}
+
+/// Writes to what is no file on a disk, and may be a FIFO that has lost its reader.
+fn write_to_reader(fd: impl AsFd, mut bytes: &[u8]) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        match sigpipe::write(&fd, bytes) {
+            Ok(n) => bytes = &bytes[n..],
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// Writes in pieces, each of which says something of the device.
@@ -329,19 +380,22 @@ pub fn patiently<E>(
 }
 
 /// Appends to a file that is there, whose name the system has in memory, if its device takes writes quickly.
-/// `None`: a helper has to do it.
-fn append_now(path: &Path, text: &[u8]) -> Option<std::io::Result<()>> {
+/// An error: a helper has to do it, and if it is a FIFO that has a reader, with this, since a second writer
+/// would be one too many.
+fn append_now(path: &Path, text: &[u8]) -> Result<std::io::Result<()>, Option<OwnedFd>> {
     if text.len() > pace::LARGEST || is_slow_pretended() {
-        return None;
+        return Err(None);
     }
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let fd = rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED).ok()?;
-    let stat = rustix::fs::fstat(&fd).ok()?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return None;
+    let fd = rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED).map_err(|_| None)?;
+    let stat = rustix::fs::fstat(&fd).map_err(|_| None)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => {}
+        FileType::Fifo => return Err(Some(fd)),
+        _ => return Err(None),
     }
     let mut file = std::fs::File::from(fd);
-    Pace::of_device(stat.st_dev).at_once(|| file.write_all(text))
+    Pace::of_device(stat.st_dev).at_once(|| file.write_all(text)).ok_or(None)
 }
 
 /// Whoever reads it finds the old contents or the new ones, whole.

@@ -17,9 +17,32 @@ use perilune_domain::outside::{self, Awaited, Reason, Turn, Waiter};
 use perilune_trace::event::Verb;
 use perilune_vm::host::Work;
 use perilune_vm::{LuaResult, Vm};
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+thread_local! {
+    /// Who waits for what this helper does.
+    static ASKER: RefCell<Option<Arc<Waiter>>> = const { RefCell::new(None) };
+    /// What it did has been given up.
+    static GIVEN_UP: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the thread is a helper that does something for somebody who may give up.
+pub fn can_be_given_up() -> bool {
+    ASKER.with_borrow(Option::is_some)
+}
+
+/// Whether somebody still waits for what this helper does.
+pub fn is_wanted() -> bool {
+    ASKER.with_borrow(|asker| asker.as_ref().is_none_or(|waiter| waiter.woken().is_none()))
+}
+
+/// For a helper that has found out that nobody waits any more: what its work comes to is no answer.
+pub fn give_up() {
+    GIVEN_UP.set(true);
+}
 
 /// How long a helper waits for more to do.
 const KEEP: Duration = Duration::from_secs(2);
@@ -59,7 +82,9 @@ impl Desk {
     pub fn ask(&'static self, job: Work, waiter: Arc<Waiter>) -> Result<(), Failure> {
         self.put(Box::new(move || {
             if waiter.woken().is_none() {
+                ASKER.set(Some(Arc::clone(&waiter)));
                 job();
+                ASKER.set(None);
                 waiter.wake(Reason::Ready);
             }
         }))
@@ -186,7 +211,10 @@ pub fn ask<T: Send + 'static>(
     ask_with(vm, what, deadline, |waiter, there| {
         let job = move || {
             let result = work();
-            *there.lock() = Some(result);
+            // Who comes late to hear of it has been told why it waits no more.
+            if !GIVEN_UP.take() {
+                *there.lock() = Some(result);
+            }
         };
         desk.ask(Box::new(job), waiter)
     })

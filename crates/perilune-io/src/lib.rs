@@ -72,6 +72,7 @@ mod descriptors;
 mod dial;
 mod doing;
 mod failure;
+mod fifo;
 mod file;
 mod fs;
 mod helpers;

@@ -157,28 +157,31 @@ local function trace(problem)
   return traceback(type(problem) == "string" and problem or tostring(problem), 2)
 end
 
--- The end of a connection's fiber, however that comes.
-local Guard = {
-  __close = function(guard)
-    guard.permits:release()
-    if type(guard.source) == "table" then guard.source:ended() end
+-- What the connections of a source have in common. It is closed at the end of each connection's fiber, however that comes.
+local Served = {
+  __close = function(served)
+    served.permits:release()
+    local source = served.source
+    if type(source) == "table" then source:ended() end
   end,
 }
 
-local function serve_connection(source, connection, handler, on_error, permits)
+-- With few variables: what a fiber's first stack has room for is half of what an idle connection takes.
+local function serve_connection(connection, served)
   does("connection", connection)
-  local guard <close> = setmetatable({ source = source, permits = permits }, Guard)
+  local ending <close> = served
   local connection <close> = connection
-  local ok, problem = xpcall(handler, trace, connection)
+  local ok, problem = xpcall(served.handler, trace, connection)
   if not ok then
     connection:abort()
-    report(on_error, problem, connection)
+    report(served.on_error, problem, connection)
   end
 end
 
 -- Serves what `source` accepts, in this domain.
 local function here(source, control, handler, options)
   local permits = pl.semaphore(options.max)
+  local served = setmetatable({ source = source, handler = handler, on_error = options.on_error, permits = permits }, Served)
   local all_ended = true
   -- Until all connections have ended: whoever closes the listener may wait for that.
   local kept <close>, closing = keep(source)
@@ -212,7 +215,7 @@ local function here(source, control, handler, options)
       permits:acquire()
       local connection, message, code = source:accept()
       if connection then
-        s:spawn(serve_connection, source, connection, handler, options.on_error, permits)
+        s:spawn(serve_connection, connection, served)
       elseif code == "closed" then
         break
       else

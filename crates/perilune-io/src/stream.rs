@@ -26,6 +26,9 @@
 //! poller is told before: it might keep open what it watches (`poller/ring.rs`).
 //!
 //! # Locks
+//! Lines that lie in the buffer are taken without one by the domain that took the last one (`input_briefly`;
+//! `perilune_stdlib::io::bias`).
+//!
 //! One for each direction, held for system calls that do not wait. Who needs both (to copy from one
 //! connection to another, to answer in a handshake) takes that of the input first. The session's is the last.
 //! Under them nothing is called but slots, the session and the system.
@@ -35,7 +38,10 @@
 //! in the input ([`Input::announces`]), and whoever lets go of its lock ([`InputGuard`]) tells it.
 
 mod files;
+mod input;
 mod sealed;
+
+pub use input::Input;
 
 use crate::address;
 use crate::buffer::{Buffer, ROOM};
@@ -48,6 +54,7 @@ use crate::waiting::{Side, Timeouts, Waited};
 use parking_lot::{Mutex, MutexGuard};
 use perilune_domain::outside::Awaited;
 use perilune_domain::sched::deferred::Later;
+use perilune_stdlib::io::bias::Bias;
 use perilune_stdlib::sigpipe;
 use perilune_trace::ObjectKind;
 use perilune_vm::shared::{SharedKind, SharedObject};
@@ -55,7 +62,6 @@ use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketType, sockopt};
-use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
@@ -68,65 +74,6 @@ const DIRECT: usize = 16 << 10;
 const HIGH_WATER: usize = 256 << 10;
 /// Read at a time at most, of what is asked for.
 const MOST_ROOM: usize = 1 << 20;
-
-/// What has come.
-pub struct Input {
-    fd: Option<Arc<OwnedFd>>,
-    /// Not handed out yet.
-    pub buffer: Buffer,
-    /// No more will come.
-    pub end: Option<End>,
-    /// The last read has taken all there was.
-    drained: bool,
-    /// How far the buffer was searched, and for what.
-    searched: (Vec<u8>, usize),
-    /// All who wait, in both directions, are to be woken when the lock is let go of.
-    announces: bool,
-}
-
-/// The input under its lock. Who lets go of it wakes, after that, those who are to know what has happened to
-/// the session.
-pub struct InputGuard<'a> {
-    // In this order: the lock goes first.
-    input: MutexGuard<'a, Input>,
-    announcement: Announcement<'a>,
-}
-
-/// See [`InputGuard`].
-struct Announcement<'a> {
-    source: &'a Source,
-    is_due: bool,
-}
-
-impl Deref for InputGuard<'_> {
-    type Target = Input;
-    fn deref(&self) -> &Input {
-        &self.input
-    }
-}
-
-impl DerefMut for InputGuard<'_> {
-    fn deref_mut(&mut self) -> &mut Input {
-        &mut self.input
-    }
-}
-
-impl Drop for InputGuard<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        self.announcement.is_due = std::mem::take(&mut self.input.announces);
-    }
-}
-
-impl Drop for Announcement<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.is_due {
-            self.source.read.wake(Wakes::All);
-            self.source.write.wake(Wakes::All);
-        }
-    }
-}
 
 /// Why no more comes.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -197,6 +144,8 @@ pub struct Stream {
     me: Weak<Stream>,
     registration: Registration,
     input: Mutex<Input>,
+    /// Beside the lock of the input.
+    bias: Bias,
     output: Mutex<Output>,
     closed: AtomicBool,
     timeouts: Timeouts,
@@ -291,7 +240,9 @@ impl Stream {
                 drained: false,
                 searched: (Vec::new(), 0),
                 announces: false,
+                lends: false,
             }),
+            bias: Bias::new(),
             output: Mutex::new(Output {
                 fd: output,
                 buffer: Buffer::default(),
@@ -331,13 +282,6 @@ impl Stream {
             Some(me) => me,
             None => unreachable!("whoever has a reference has it through a count"),
         }
-    }
-
-    /// What has come.
-    #[inline]
-    pub fn input(&self) -> InputGuard<'_> {
-        let announcement = Announcement { source: self.source(), is_due: false };
-        InputGuard { input: self.input.lock(), announcement }
     }
 
     /// What is to go.
@@ -532,7 +476,7 @@ impl Stream {
     /// One system call. The signal of a pipe that nobody reads is no way to tell it.
     fn send_once(origin: Origin, fd: &OwnedFd, bytes: &[u8], more: SendFlags) -> Result<usize, Errno> {
         if origin == Origin::Pipe {
-            sigpipe::without(|| rustix::io::write(fd, bytes))
+            sigpipe::write(fd, bytes)
         } else {
             rustix::net::send(fd, bytes, SendFlags::NOSIGNAL | more)
         }
@@ -730,40 +674,6 @@ impl Stream {
             self.let_go();
         }
         first
-    }
-}
-
-impl Input {
-    /// Where `wanted` begins in the buffer, if it is there. What was searched already is not searched again.
-    #[inline]
-    pub fn find(&mut self, wanted: &[u8]) -> Option<usize> {
-        let bytes = self.buffer.bytes();
-        let goes_on = self.searched.1 > 0 && self.searched.0 == wanted;
-        let from = if goes_on { self.searched.1.min(bytes.len()) } else { 0 };
-        let found = match wanted {
-            [byte] => memchr::memchr(*byte, &bytes[from..]),
-            _ => memchr::memmem::find(&bytes[from..], wanted),
-        };
-        if found.is_none() {
-            self.searched.1 = (bytes.len() + 1).saturating_sub(wanted.len());
-            if self.searched.0 != wanted {
-                self.searched.0 = wanted.to_vec();
-            }
-        }
-        found.map(|at| at + from)
-    }
-
-    /// Hands the first `n` bytes out.
-    #[inline]
-    pub fn consume(&mut self, n: usize) {
-        self.buffer.consume(n);
-        self.searched.1 = 0;
-    }
-
-    /// Whether it is open.
-    #[inline]
-    pub fn is_open(&self) -> bool {
-        self.fd.is_some()
     }
 }
 

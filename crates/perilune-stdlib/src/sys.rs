@@ -2,6 +2,8 @@
 //! (`perilune-test/tests/sys.rs`) finds calls that stand elsewhere.
 //!
 //! `sys/child.rs` starts processes and waits for them, `sys/sigpipe.rs` writes without SIGPIPE.
+//!
+//! One search is here, too, in instructions of the processor.
 
 pub mod child;
 pub mod sigpipe;
@@ -11,6 +13,25 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
+
+/// Which of these bytes are newlines, the first one as the lowest bit.
+#[inline(always)]
+pub(crate) fn newlines(bytes: &[u8; 64]) -> u64 {
+    use core::arch::x86_64::{_mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_set1_epi8};
+    let sixteen = |at: usize| {
+        // SAFETY: the load takes 16 of the 64 bytes, at any address, and every processor of x86-64 has SSE2.
+        let mask = unsafe {
+            let bytes = _mm_loadu_si128(bytes.as_ptr().add(at).cast());
+            _mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'\n' as i8)))
+        };
+        u64::from(mask as u16) << at
+    };
+    // The second half is looked at for longer lines only.
+    match sixteen(0) | sixteen(16) {
+        0 => sixteen(32) | sixteen(48),
+        found => found,
+    }
+}
 
 /// A time by the calendar.
 pub(crate) use libc::tm as Calendar;
@@ -134,4 +155,21 @@ pub(crate) fn temporary_file() -> Result<(OwnedFd, Vec<u8>), Errno> {
 pub(crate) fn at_exit(f: extern "C" fn()) {
     // SAFETY: a plain function; statics of Rust are never dropped.
     let _ = unsafe { libc::atexit(f) };
+}
+
+/// Tells the system that [`barrier_everywhere`] will be called. It has none, or does not let us: false.
+pub(crate) fn prepare_barriers() -> bool {
+    membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0
+}
+
+/// A full barrier in every thread of the process that runs. [`prepare_barriers`] has said yes.
+pub(crate) fn barrier_everywhere() {
+    // Fails for nothing but an unknown or unprepared command.
+    let answer = membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    assert_eq!(answer, 0, "the barrier that was promised");
+}
+
+fn membarrier(command: libc::c_int) -> libc::c_long {
+    // SAFETY: the call takes numbers only, and touches no memory.
+    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) }
 }

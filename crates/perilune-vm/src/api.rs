@@ -120,6 +120,20 @@ impl Vm {
     pub fn check_any(&mut self, i: u32) -> LuaResult<()> {
         if self.arg_is_none(i) { Err(self.arg_error(i, "value expected")) } else { Ok(()) }
     }
+    /// Nothing but nil comes after argument `last`: what a function has no argument for would be without
+    /// effect.
+    #[inline]
+    pub fn check_none_behind(&mut self, last: u32) -> LuaResult<()> {
+        if self.nargs() <= last { Ok(()) } else { self.refuse_surplus(last, "") }
+    }
+    /// The same where there are arguments behind the last one; `remedy` is told if they are more than nil.
+    #[cold]
+    #[inline(never)]
+    pub fn refuse_surplus(&mut self, last: u32, remedy: &str) -> LuaResult<()> {
+        let Some(n) = (last + 1..=self.nargs()).find(|&n| !self.arg_is_none_or_nil(n)) else { return Ok(()) };
+        let text = format!("no further argument expected, got {}{remedy}", self.arg(n).type_name());
+        Err(self.arg_error(n, &text))
+    }
     /// As [`Vm::check_int`]; `default` if the argument is nil or missing.
     #[inline]
     pub fn opt_int(&mut self, i: u32, default: i64) -> LuaResult<i64> {

@@ -31,6 +31,7 @@ use perilune_vm::{Gc, Guess, LuaResult, Native, Table, Thrown, Value, Vm};
 /// `json.decode(text [, options])`
 pub(super) static DECODE: Native = Native::leaf("decode", |vm| {
     let text = vm.check_str(1)?.bytes();
+    vm.check_none_behind(2)?;
     let options = Decoding::read(vm, 2, false)?;
     match decode(vm, text, &options)? {
         Ok(value) => vm.ret(value),

@@ -21,6 +21,7 @@ use std::collections::HashMap;
 /// `json.encode(value [, options])`
 pub(super) static ENCODE: Native = Native::leaf("encode", |vm| {
     vm.check_any(1)?;
+    vm.check_none_behind(2)?;
     let options = Encoding::read(vm, 2)?;
     let mark = array_mark(vm)?;
     let mut writer = Writer {

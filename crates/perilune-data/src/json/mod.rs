@@ -79,6 +79,7 @@ fn is_marked(vm: &mut Vm, t: Gc<Table>, mark: Gc<Table>) -> LuaResult<bool> {
 
 /// `json.array(t)`: marks `t` as an array and returns it; without an argument a new one.
 static ARRAY: Native = Native::leaf("array", |vm| {
+    vm.check_none_behind(1)?;
     let t = if vm.arg_is_none(1) { vm.new_table(0, 0)? } else { vm.check_table(1)? };
     let mark = array_mark(vm)?;
     match vm.metatable_of(t.into()) {
@@ -92,6 +93,7 @@ static ARRAY: Native = Native::leaf("array", |vm| {
 /// `json.is_array(v)`: would `v` be written as an array?
 static IS_ARRAY: Native = Native::leaf("is_array", |vm| {
     vm.check_any(1)?;
+    vm.check_none_behind(1)?;
     let Some(t) = vm.arg(1).as_table() else { return vm.ret(false) };
     let mark = array_mark(vm)?;
     let is = is_marked(vm, t, mark)? || matches!(vm.form(t), perilune_vm::Form::List(_));

@@ -111,6 +111,7 @@ impl Reading {
 
 /// `json.decoder([options])`
 static NEW: Native = Native::leaf("decoder", |vm| {
+    vm.check_none_behind(1)?;
     let options = Decoding::read(vm, 1, true)?;
     let decoder = new_reading(vm, options)?;
     vm.push(decoder.into());
@@ -126,6 +127,7 @@ static NEW: Native = Native::leaf("decoder", |vm| {
 /// `decoder:feed(piece)`
 static FEED: Native = Native::leaf("feed", |vm| {
     vm.check_userdata::<Option<Reading>>(1, DECODER)?;
+    vm.check_none_behind(2)?;
     let piece = vm.check_str(2)?;
     let decoder = vm.arg(1);
     with(vm, decoder.as_userdata(), |vm, reading| {
@@ -141,6 +143,7 @@ static FEED: Native = Native::leaf("feed", |vm| {
 /// `decoder:finish()`
 static FINISH: Native = Native::leaf("finish", |vm| {
     vm.check_userdata::<Option<Reading>>(1, DECODER)?;
+    vm.check_none_behind(1)?;
     let decoder = vm.arg(1);
     with(vm, decoder.as_userdata(), |vm, reading| {
         reading.finished = true;
@@ -168,6 +171,7 @@ static VALUES: Native = Native::leaf("values", |vm| {
     if source.as_string().is_none() && !source.is_function() {
         return Err(vm.type_error(1, "string or function"));
     }
+    vm.check_none_behind(2)?;
     let options = Decoding::read(vm, 2, true)?;
     let reading = new_reading(vm, options)?;
     vm.push(reading.into());

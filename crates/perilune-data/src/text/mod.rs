@@ -160,6 +160,7 @@ fn with<R>(
 
 /// `text.decoder([options])`
 static NEW: Native = Native::leaf("decoder", |vm| {
+    vm.check_none_behind(1)?;
     let text = configured(vm, 1)?;
     let state = State { text, input: None, lines: 0 };
     let decoder = new_object(vm, state, DECODER, &[&FEED, &FINISH])?;
@@ -169,6 +170,7 @@ static NEW: Native = Native::leaf("decoder", |vm| {
 /// `decoder:feed(bytes)`
 static FEED: Native = Native::leaf("feed", |vm| {
     vm.check_userdata::<RefCell<State>>(1, DECODER)?;
+    vm.check_none_behind(2)?;
     let bytes = vm.check_str(2)?.bytes();
     let decoder = vm.arg(1);
     with(vm, decoder.as_userdata(), |vm, state| {
@@ -184,6 +186,7 @@ static FEED: Native = Native::leaf("feed", |vm| {
 /// `decoder:finish()`
 static FINISH: Native = Native::leaf("finish", |vm| {
     vm.check_userdata::<RefCell<State>>(1, DECODER)?;
+    vm.check_none_behind(1)?;
     let decoder = vm.arg(1);
     with(vm, decoder.as_userdata(), |vm, state| {
         if state.text.finish().is_err() { Err(vm.out_of_memory()) } else { Ok(()) }
@@ -257,6 +260,7 @@ static STEP: Native = Native::leaf("text_iterator", |vm| {
 /// `text.lines(path [, options])`
 static LINES: Native = Native::leaf("lines", |vm| {
     let path = vm.check_str(1)?.bytes();
+    vm.check_none_behind(2)?;
     let text = configured(vm, 2)?;
     if !text.splits() {
         return Err(vm.arg_error(2, "option 'separators' must not be false here"));

@@ -87,6 +87,7 @@ pub struct Owner<'a> {
 
 impl<'a> Owner<'a> {
     /// What only the owner touches.
+    #[inline]
     pub(super) fn local(self) -> &'a mut Local {
         // SAFETY: this is made of an exclusive borrow of the only proof, for as long as that lasts; and there
         // is one reference for each that is made.
@@ -97,6 +98,7 @@ impl<'a> Owner<'a> {
         self.local().slot(id)
     }
 
+    #[inline]
     pub(super) fn wait_place(self, fiber: Option<u64>) -> Option<&'a mut Option<Wait>> {
         match fiber {
             None => Some(&mut self.local().root_wait),
@@ -104,12 +106,14 @@ impl<'a> Owner<'a> {
         }
     }
 
+    #[inline]
     fn my_wait_place(self) -> Option<&'a mut Option<Wait>> {
         let fiber = self.fiber;
         self.wait_place(fiber)
     }
 
     /// The wait of what runs.
+    #[inline]
     pub(crate) fn wait(self) -> Option<&'a mut Wait> {
         self.my_wait_place()?.as_mut()
     }

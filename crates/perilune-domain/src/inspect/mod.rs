@@ -114,6 +114,7 @@ struct TableNode {
 /// `pl.inspect(value, options)`
 pub static INSPECT: Native = Native::reentrant("inspect", |vm| {
     vm.check_any(1)?;
+    vm.check_none_behind(2)?;
     let options = match vm.arg(2).as_table() {
         Some(table) => read_options(vm, table)?,
         None if vm.arg_is_none_or_nil(2) => Options::default(),

@@ -33,6 +33,7 @@ use super::strings::{self, STRINGS, Strings};
 use super::{fill, meant, quoted, refuse_other_names};
 use crate::races::shadow::{Access, Shadow};
 use crate::races::{self, on};
+use crate::surplus::ANY;
 use crate::sys;
 use perilune_heap::{charge_arrays, program_has_room};
 use perilune_vm::shared::{ArrayView, Element, SharedKind, SharedObject, downcast_arc};
@@ -307,6 +308,7 @@ impl Extent {
     /// What the arguments say. `flat`: what is in a list are elements, also if they are tables.
     pub(super) fn check(vm: &mut Vm, flat: bool) -> LuaResult<Extent> {
         if let Some(list) = vm.arg(2).as_table() {
+            vm.check_none_behind(2)?;
             let len = vm.raw_len(list);
             let Some(first) = vm.raw_get_int(list, 1).as_table().filter(|_| !flat) else {
                 return Ok(Extent::List(list, len as usize));
@@ -323,6 +325,7 @@ impl Extent {
             }
             return Ok(Extent::Lists(list, len as usize, columns as usize));
         }
+        vm.check_none_behind(3)?;
         let count = |vm: &mut Vm, n: u32, what: &str| {
             let count = vm.check_int(n)?;
             usize::try_from(count)
@@ -426,7 +429,7 @@ pub(super) static PAIRS: Native = Native::leaf("pairs", |vm| {
 
 /// `a.x = v`, and all other stores that are none to an element.
 static NEW_INDEX: Native = Native::leaf("newindex", |vm| {
-    let len = this(vm)?.view.len();
+    let len = this(vm, ANY)?.view.len();
     let key = match vm.arg(2) {
         k if k.is_number() => "an index that is no integer".to_owned(),
         k => match k.as_string() {
@@ -458,7 +461,7 @@ fn place(vm: &mut Vm, a: &Array) -> LuaResult<usize> {
 
 /// `a:at(i, j)`: the element in row `i` and column `j`.
 static AT: Native = Native::special("at", NativeKind::ElementAt, |vm| {
-    let a = this(vm)?;
+    let a = this(vm, 3)?;
     let at = place(vm, a)?;
     let v = a.get(vm, at);
     vm.ret(v)
@@ -466,7 +469,7 @@ static AT: Native = Native::special("at", NativeKind::ElementAt, |vm| {
 
 /// `a:put(i, j, v)`
 static PUT: Native = Native::special("put", NativeKind::ElementPut, |vm| {
-    let a = this(vm)?;
+    let a = this(vm, 4)?;
     let at = place(vm, a)?;
     let v = vm.arg(4);
     a.set(vm, at, v)?;
@@ -475,7 +478,7 @@ static PUT: Native = Native::special("put", NativeKind::ElementPut, |vm| {
 
 /// `a:row(i)`: a row of an array in two dimensions, as a slice.
 static ROW: Native = Native::leaf("row", |vm| {
-    let a = this(vm)?;
+    let a = this(vm, 2)?;
     let i = vm.check_int(2)?;
     let Some((rows, columns)) = a.view.shape() else {
         return Err(vm.arg_error(1, "this array has one dimension"));
@@ -490,7 +493,7 @@ static ROW: Native = Native::leaf("row", |vm| {
 
 /// `a:size()`: rows and columns; of one dimension, the length.
 static SIZE: Native = Native::leaf("size", |vm| {
-    let view = this(vm)?.view;
+    let view = this(vm, 1)?.view;
     match view.shape() {
         Some((rows, columns)) => {
             vm.push(Value::int(rows as i64));
@@ -503,7 +506,7 @@ static SIZE: Native = Native::leaf("size", |vm| {
 
 /// `a:reshape(rows, columns)`: the same memory in other rows.
 static RESHAPE: Native = Native::leaf("reshape", |vm| {
-    let a = this(vm)?;
+    let a = this(vm, 3)?;
     let (rows, columns) = (vm.check_int(2)?, vm.check_int(3)?);
     let shape = usize::try_from(rows).ok().zip(usize::try_from(columns).ok());
     match shape.and_then(|(rows, columns)| a.in_rows(rows, columns)) {
@@ -521,8 +524,10 @@ static RESHAPE: Native = Native::leaf("reshape", |vm| {
     }
 });
 
-fn this<'a>(vm: &mut Vm) -> LuaResult<&'a Array> {
-    vm.check_shared(1, &ARRAY)
+fn this<'a>(vm: &mut Vm, last: u32) -> LuaResult<&'a Array> {
+    let object = vm.check_shared(1, &ARRAY)?;
+    vm.check_none_behind(last)?;
+    Ok(object)
 }
 
 /// Arguments `n` and `n + 1` as a range of elements, 1 and the length by default: (first, counted from 0;
@@ -540,18 +545,18 @@ fn range(vm: &mut Vm, n: u32, len: usize) -> LuaResult<(usize, usize)> {
 }
 
 static LEN: Native = Native::leaf("len", |vm| {
-    let len = this(vm)?.view.len() as i64;
+    let len = this(vm, ANY)?.view.len() as i64;
     vm.ret(len)
 });
 
 static KIND: Native = Native::leaf("kind", |vm| {
-    let name = this(vm)?.view.element().name();
+    let name = this(vm, 1)?.view.element().name();
     vm.ret_str(name.as_bytes())
 });
 
 /// `a:slice(i [, j])`: elements `i` to `j` of the same memory.
 static SLICE: Native = Native::leaf("slice", |vm| {
-    let a = this(vm)?;
+    let a = this(vm, 3)?;
     let (from, len) = range(vm, 2, a.view.len())?;
     let r = vm.shared_ref(Arc::new(a.slice(from, len)));
     vm.ret(r)
@@ -559,7 +564,7 @@ static SLICE: Native = Native::leaf("slice", |vm| {
 
 /// `a:fill(x [, i [, j]])`
 static FILL: Native = Native::leaf("fill", |vm| {
-    let a = this(vm)?;
+    let a = this(vm, 4)?;
     let v = vm.arg(2);
     let (from, len) = range(vm, 3, a.view.len())?;
     a.touch(vm, from, len, Access::Store);
@@ -581,7 +586,7 @@ const POLL: usize = 1 << 16;
 /// `a:copy(source [, at [, i [, j]]])`: elements `i` to `j` of an array or list to `at` and onwards.
 /// Overlapping ranges of the same memory are copied as if through a copy.
 static COPY: Native = Native::leaf("copy", |vm| {
-    let a = this(vm)?;
+    let a = this(vm, 5)?;
     let at = vm.opt_int(3, 1)?;
     if let Some(list) = vm.arg(2).as_table() {
         let len = vm.raw_len(list) as usize;
@@ -629,7 +634,7 @@ fn target(vm: &mut Vm, a: &Array, at: i64, count: usize) -> LuaResult<usize> {
 
 /// `a:totable([i [, j]])`: a list of the elements; of all elements in two dimensions, a list of rows.
 static TOTABLE: Native = Native::leaf("totable", |vm| {
-    let a = this(vm)?;
+    let a = this(vm, 3)?;
     let (from, len) = range(vm, 2, a.view.len())?;
     a.touch(vm, from, len, Access::Load);
     if let Some((rows, columns)) = a.view.shape()
@@ -664,7 +669,7 @@ fn rows_to_table(vm: &mut Vm, a: &Array, rows: usize, columns: usize) -> LuaResu
 
 /// `a:sum([i [, j]])`: integers wrap around, floats are added in order.
 static SUM: Native = Native::leaf("sum", |vm| {
-    let a = this(vm)?;
+    let a = this(vm, 3)?;
     let (from, len) = range(vm, 2, a.view.len())?;
     a.touch(vm, from, len, Access::Load);
     if matches!(a.view.element(), Element::F64 | Element::F32) {
@@ -742,7 +747,7 @@ fn index(vm: &mut Vm, a: &Array, n: u32) -> LuaResult<usize> {
 
 /// `a:add(i, x)`: adds to an element, losing no other domain's update; returns the new value.
 static ADD: Native = Native::leaf("add", |vm| {
-    let a = this(vm)?;
+    let a = this(vm, 3)?;
     let at = index(vm, a, 2)?;
     let float = matches!(a.view.element(), Element::F64 | Element::F32);
     let (x, n) = if float { (vm.check_num(3)?, 0) } else { (0.0, vm.check_int(3)?) };
@@ -762,7 +767,7 @@ static ADD: Native = Native::leaf("add", |vm| {
 /// `a:cas(i, old, new)`: stores `new` if the element is `old`; returns whether it was, and what the element
 /// was.
 static CAS: Native = Native::leaf("cas", |vm| {
-    let a = this(vm)?;
+    let a = this(vm, 4)?;
     let at = index(vm, a, 2)?;
     vm.check_type(3, Type::Number)?;
     vm.check_type(4, Type::Number)?;

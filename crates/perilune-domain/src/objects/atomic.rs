@@ -119,6 +119,7 @@ impl Contents for Plain {
 
 /// `pl.atomic([v])`
 pub static NEW: Native = Native::leaf("atomic", |vm| {
+    vm.check_none_behind(1)?;
     let v = if vm.arg_is_none(1) { Plain::Integer(0) } else { plain::check(vm, 1)? };
     let holds_counts = v.holds_counts();
     let atomic = Arc::new(Atomic::new(vm, v));
@@ -134,8 +135,10 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
     fill(vm, mt, &[&LOAD, &STORE, &EXCHANGE, &ADD, &SUB, &MIN, &MAX, &CAS, &UPDATE], &[])
 }
 
-fn this<'a>(vm: &mut Vm) -> LuaResult<&'a Atomic> {
-    vm.check_shared(1, &ATOMIC)
+fn this<'a>(vm: &mut Vm, last: u32) -> LuaResult<&'a Atomic> {
+    let object = vm.check_shared(1, &ATOMIC)?;
+    vm.check_none_behind(last)?;
+    Ok(object)
 }
 
 /// Argument `n` as a value for the atomic.
@@ -157,7 +160,7 @@ fn ret(vm: &mut Vm, v: &Plain) -> LuaResult<u32> {
 
 /// `a:load()`
 static LOAD: Native = Native::leaf("load", |vm| {
-    let a = this(vm)?;
+    let a = this(vm, 1)?;
     let v = a.load();
     a.watched.load(vm, &(), Words);
     a.order.enter(vm);
@@ -166,7 +169,7 @@ static LOAD: Native = Native::leaf("load", |vm| {
 
 /// `a:store(v)`
 static STORE: Native = Native::leaf("store", |vm| {
-    let a = this(vm)?;
+    let a = this(vm, 2)?;
     let v = value_for(vm, a, 2)?;
     a.watched.store(vm, &(), Words);
     a.order.leave(vm);
@@ -185,7 +188,7 @@ static STORE: Native = Native::leaf("store", |vm| {
 
 /// `a:exchange(v)`: the value before.
 static EXCHANGE: Native = Native::leaf("exchange", |vm| {
-    let a = this(vm)?;
+    let a = this(vm, 2)?;
     let v = value_for(vm, a, 2)?;
     Plain::ensure_room(vm, || a.load())?;
     a.order.leave(vm);
@@ -206,7 +209,7 @@ fn arithmetic(
     float: fn(f64, f64) -> f64,
     by_default: Option<i64>,
 ) -> LuaResult<u32> {
-    let a = this(vm)?;
+    let a = this(vm, 2)?;
     let operand = match by_default {
         Some(d) if vm.arg_is_none(2) => Value::int(d),
         _ => {
@@ -262,7 +265,7 @@ static MAX: Native = Native::leaf("max", |vm| arithmetic(vm, i64::max, f64::max,
 
 /// `a:cas(old, new)`: stores `new` if the value is `old`; returns whether it was, and what it was.
 static CAS: Native = Native::leaf("cas", |vm| {
-    let a = this(vm)?;
+    let a = this(vm, 3)?;
     let expected = plain::check(vm, 2)?;
     let new = value_for(vm, a, 3)?;
     Plain::ensure_room(vm, || a.load())?;
@@ -284,6 +287,7 @@ static CAS: Native = Native::leaf("cas", |vm| {
 /// `a:update(f)`: replaces the value `v` by `f(v)` and returns that. `f` is called again if the value has
 /// changed meanwhile.
 static UPDATE: Native = Native::reentrant("update", |vm| {
+    vm.check_none_behind(2)?;
     let a: Arc<Atomic> = vm.check_shared_arc(1, &ATOMIC)?;
     let f = super::check_changer(vm, 2)?;
     loop {

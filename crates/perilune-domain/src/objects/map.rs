@@ -29,6 +29,7 @@ use crate::options;
 use crate::races::Orders;
 use crate::races::cells::{Cells, Object};
 use crate::sched::timer;
+use crate::surplus::ANY;
 use parking_lot::{Mutex, MutexGuard};
 use perilune_heap::charge_messages;
 use perilune_trace::{Identity, ObjectKind, clock};
@@ -450,6 +451,7 @@ impl Frozen for FrozenMap<'_> {
 
 /// `pl.map{ttl = seconds}`
 pub static NEW: Native = Native::leaf("map", |vm| {
+    vm.check_none_behind(1)?;
     let ttl = ttl(vm, 1)?;
     let map = Map::new(vm, ttl.flatten());
     super::report_made(vm, &map.identity);
@@ -480,13 +482,15 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
 }
 
 static NEW_INDEX: Native = Native::leaf("newindex", |vm| {
-    this(vm)?;
+    this(vm, ANY)?;
     Err(vm
         .error("a map has no fields to set: m:set(k, v) writes a key, and m:view() is indexed as a table is"))
 });
 
-fn this<'a>(vm: &mut Vm) -> LuaResult<&'a Map> {
-    vm.check_shared(1, &MAP)
+fn this<'a>(vm: &mut Vm, last: u32) -> LuaResult<&'a Map> {
+    let object = vm.check_shared(1, &MAP)?;
+    vm.check_none_behind(last)?;
+    Ok(object)
 }
 
 /// Argument `n` as a key.
@@ -508,7 +512,7 @@ fn ret(vm: &mut Vm, v: &Plain) -> LuaResult<u32> {
 
 /// `#m`: how many keys there are; other domains may be changing it.
 static LEN: Native = Native::leaf("len", |vm| {
-    let m = this(vm)?;
+    let m = this(vm, ANY)?;
     let n = length(vm, m);
     vm.ret(n)
 });
@@ -524,7 +528,7 @@ fn length(vm: &mut Vm, m: &Map) -> i64 {
 
 /// `m:get(k)`
 static GET: Native = Native::leaf("get", |vm| {
-    let m = this(vm)?;
+    let m = this(vm, 2)?;
     let k = key(vm, 2)?;
     let v = get(vm, m, &k);
     ret(vm, &v)
@@ -539,7 +543,7 @@ fn get(vm: &mut Vm, m: &Map, k: &Key) -> Plain {
 
 /// `m:has(k)`
 static HAS: Native = Native::leaf("has", |vm| {
-    let m = this(vm)?;
+    let m = this(vm, 2)?;
     let k = key(vm, 2)?;
     let has = !matches!(get(vm, m, &k), Plain::Nil);
     vm.ret(has)
@@ -547,7 +551,7 @@ static HAS: Native = Native::leaf("has", |vm| {
 
 /// `m:set(k, v [, {ttl = seconds}])`: the value before.
 static SET: Native = Native::leaf("set", |vm| {
-    let m = this(vm)?;
+    let m = this(vm, 4)?;
     let k = key(vm, 2)?;
     let v = plain::check(vm, 3)?;
     let until = match ttl(vm, 4)? {
@@ -571,7 +575,7 @@ fn set(vm: &mut Vm, m: &Map, k: Key, v: Plain, until: u64) -> LuaResult<Plain> {
 
 /// `m:ttl(k)`: for how many seconds the entry still lasts; nil: for ever, or there is none.
 static TTL: Native = Native::leaf("ttl", |vm| {
-    let m = this(vm)?;
+    let m = this(vm, 2)?;
     let k = key(vm, 2)?;
     let until = m.shard(&k).entries.all.get(&k).map_or(NEVER, |e| e.until);
     m.orders.enter(vm, Some(&k));
@@ -584,7 +588,7 @@ static TTL: Native = Native::leaf("ttl", |vm| {
 /// `m:touch(k [, seconds])`: the entry lasts for so long from now on, by default as long as the map says;
 /// false: for ever. Whether there is one.
 static TOUCH: Native = Native::leaf("touch", |vm| {
-    let m = this(vm)?;
+    let m = this(vm, 3)?;
     let k = key(vm, 2)?;
     let v = vm.arg(3);
     let until = match v.as_number() {
@@ -602,7 +606,7 @@ static TOUCH: Native = Native::leaf("touch", |vm| {
 
 /// `m:add(k [, n])`: adds to a number, an absent one counting as 0; the new value.
 static ADD: Native = Native::leaf("add", |vm| {
-    let m = this(vm)?;
+    let m = this(vm, 3)?;
     let k = key(vm, 2)?;
     let n = if vm.arg_is_none(3) {
         Value::int(1)
@@ -634,7 +638,7 @@ static ADD: Native = Native::leaf("add", |vm| {
 /// `m:cas(k, old, new)`: stores `new` if the value is `old`; returns whether it was, and what it was. nil
 /// stands for absence.
 static CAS: Native = Native::leaf("cas", |vm| {
-    let m = this(vm)?;
+    let m = this(vm, 4)?;
     let k = key(vm, 2)?;
     let expected = plain::check(vm, 3)?;
     let new = plain::check(vm, 4)?;
@@ -657,6 +661,7 @@ static CAS: Native = Native::leaf("cas", |vm| {
 /// `m:update(k, f)`: replaces the value `v` by `f(v)` and returns that. `f` is called again if the value has
 /// changed meanwhile.
 static UPDATE: Native = Native::reentrant("update", |vm| {
+    vm.check_none_behind(3)?;
     let m: Arc<Map> = vm.check_shared_arc(1, &MAP)?;
     let k = key(vm, 2)?;
     let f = super::check_changer(vm, 3)?;
@@ -685,7 +690,7 @@ fn contents<T: Default>(mut lock: MutexGuard<'_, T>) -> T {
 
 /// `m:clear()`
 static CLEAR: Native = Native::leaf("clear", |vm| {
-    let m = this(vm)?;
+    let m = this(vm, 1)?;
     for shard in &m.shards {
         let shard = shard.lock();
         m.len.fetch_sub(shard.all.len() as i64, Relaxed);
@@ -697,7 +702,7 @@ static CLEAR: Native = Native::leaf("clear", |vm| {
 
 /// `m:keys()`: a list of the keys, in no order.
 static KEYS: Native = Native::leaf("keys", |vm| {
-    let m = this(vm)?;
+    let m = this(vm, 1)?;
     m.orders.enter_all(vm);
     let count = usize::try_from(length(vm, m)).unwrap_or(0);
     vm.ensure_room(count.saturating_mul(size_of::<Value>()))?;
@@ -718,7 +723,7 @@ static KEYS: Native = Native::leaf("keys", |vm| {
 
 /// `m:pairs()`, `pairs(m)`: an iterator over keys and values.
 static PAIRS: Native = Native::leaf("pairs", |vm| {
-    this(vm)?;
+    this(vm, 1)?;
     let map = vm.arg(1);
     iterate(vm, map)
 });
@@ -818,6 +823,7 @@ fn viewed(vm: &mut Vm) -> LuaResult<Arc<Map>> {
 
 /// `m:view()`
 static VIEWED: Native = Native::leaf("view", |vm| {
+    vm.check_none_behind(1)?;
     let map: Arc<Map> = vm.check_shared_arc(1, &MAP)?;
     let view = vm.shared_ref(Arc::new(View { map: SharedArc::from(map) }));
     vm.ret(view)

@@ -59,6 +59,7 @@ impl Holder for PerDomain {
 pub(crate) static NEW: Native = Native::leaf("per_domain", |vm| {
     static NUMBERS: AtomicI64 = AtomicI64::new(1);
     vm.check_type(1, Type::Function)?;
+    vm.check_none_behind(1)?;
     let make = vm.arg(1);
     let make = vm.pack_or_raise(&[make], PackRules::TASK)?;
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
@@ -74,6 +75,7 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
 
 /// `value:get()`: this domain's value.
 static GET: Native = Native::reentrant("get", |vm| {
+    vm.check_none_behind(1)?;
     let object: Arc<PerDomain> = vm.check_shared_arc(1, &PER_DOMAIN)?;
     let values = values(vm)?;
     let known = vm.raw_get_int(values, object.number);

@@ -35,6 +35,7 @@
 use super::array::{self, Array, Extent, PAIRS, Stored, stored};
 use super::strings::Strings;
 use super::{fill, meant};
+use crate::surplus::ANY;
 use perilune_vm::shared::{Indexed, SharedArc, SharedKind, SharedObject, downcast_arc};
 use perilune_vm::{Gc, LuaResult, LuaString, Native, Table, Value, Vm};
 use std::sync::Arc;
@@ -269,13 +270,15 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
     vm.set_field(mt, "__index", index)
 }
 
-fn this<'a>(vm: &mut Vm) -> LuaResult<&'a Records> {
-    vm.check_shared(1, &RECORDS)
+fn this<'a>(vm: &mut Vm, last: u32) -> LuaResult<&'a Records> {
+    let object = vm.check_shared(1, &RECORDS)?;
+    vm.check_none_behind(last)?;
+    Ok(object)
 }
 
 /// `a.name`: a column or a method (upvalue: the methods).
 static INDEX: Native = Native::leaf("index", |vm| {
-    let a = this(vm)?;
+    let a = this(vm, ANY)?;
     let key = vm.arg(2);
     if key.is_number() {
         return vm.ret(Value::NIL);
@@ -294,7 +297,7 @@ static INDEX: Native = Native::leaf("index", |vm| {
 });
 
 static NEW_INDEX: Native = Native::leaf("newindex", |vm| {
-    let a = this(vm)?;
+    let a = this(vm, ANY)?;
     let key = vm.arg(2);
     match key.as_string().map(|k| k.to_text()) {
         Some(name) if a.column(name.as_bytes()).is_some() => {
@@ -310,12 +313,12 @@ static NEW_INDEX: Native = Native::leaf("newindex", |vm| {
 });
 
 static LEN: Native = Native::leaf("len", |vm| {
-    let len = this(vm)?.len as i64;
+    let len = this(vm, ANY)?.len as i64;
     vm.ret(len)
 });
 
 static KIND: Native = Native::leaf("kind", |vm| {
-    this(vm)?;
+    this(vm, 1)?;
     vm.ret_str(b"record")
 });
 
@@ -331,7 +334,7 @@ fn index(vm: &mut Vm, a: &Records) -> LuaResult<usize> {
 
 /// `a:column(name)`: what `a.name` is.
 static COLUMN: Native = Native::leaf("column", |vm| {
-    let a = this(vm)?;
+    let a = this(vm, 2)?;
     let name = vm.check_str(2)?;
     match a.column(name.bytes()) {
         Some(column) => {
@@ -344,7 +347,7 @@ static COLUMN: Native = Native::leaf("column", |vm| {
 
 /// `a:fields()`: a table of the fields' kinds by name.
 static FIELDS: Native = Native::leaf("fields", |vm| {
-    let a = this(vm)?;
+    let a = this(vm, 1)?;
     let t = vm.new_table(0, a.columns.len())?;
     vm.push(t.into());
     for (name, column) in &a.columns {
@@ -356,7 +359,7 @@ static FIELDS: Native = Native::leaf("fields", |vm| {
 
 /// `a:get(i)`: record `i` as a table, a copy.
 static GET: Native = Native::leaf("get", |vm| {
-    let a = this(vm)?;
+    let a = this(vm, 2)?;
     let at = index(vm, a)?;
     a.push_table(vm, at)?;
     Ok(1)
@@ -364,7 +367,7 @@ static GET: Native = Native::leaf("get", |vm| {
 
 /// `a:set(i, t)`: stores the fields that `t` has.
 static SET: Native = Native::leaf("set", |vm| {
-    let a = this(vm)?;
+    let a = this(vm, 3)?;
     let at = index(vm, a)?;
     let t = vm.check_table(3)?;
     a.store(vm, at, t, false)?;
@@ -373,7 +376,7 @@ static SET: Native = Native::leaf("set", |vm| {
 
 /// `a:totable()`: a list of tables.
 static TOTABLE: Native = Native::leaf("totable", |vm| {
-    let a = this(vm)?;
+    let a = this(vm, 1)?;
     let list = vm.new_table(a.len, 0)?;
     vm.push(list.into());
     for at in 0..a.len {

@@ -12,6 +12,7 @@ use super::array::{Extent, PAIRS};
 use super::{fill, refuse_other_names};
 use crate::races::shadow::{Access, Shadow};
 use crate::races::{self, on};
+use crate::surplus::ANY;
 use parking_lot::Mutex;
 use perilune_heap::{charge_arrays, program_has_room};
 use perilune_vm::shared::{Indexed, SharedKind, SharedObject};
@@ -168,33 +169,40 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
         vm,
         mt,
         &[&KIND, &FILL, &TOTABLE, &SIZE],
-        &[("__len", &SIZE), ("__pairs", &PAIRS), ("__newindex", &NEW_INDEX)],
+        &[("__len", &LEN), ("__pairs", &PAIRS), ("__newindex", &NEW_INDEX)],
     )?;
     refuse_other_names(vm, mt, "an array of strings", "")
 }
 
-fn this<'a>(vm: &mut Vm) -> LuaResult<&'a Strings> {
-    vm.check_shared(1, &STRINGS)
+fn this<'a>(vm: &mut Vm, last: u32) -> LuaResult<&'a Strings> {
+    let object = vm.check_shared(1, &STRINGS)?;
+    vm.check_none_behind(last)?;
+    Ok(object)
 }
 
 static KIND: Native = Native::leaf("kind", |vm| {
-    this(vm)?;
+    this(vm, 1)?;
     vm.ret_str(b"string")
 });
 
+static LEN: Native = Native::leaf("len", |vm| {
+    let len = this(vm, ANY)?.cells.len() as i64;
+    vm.ret(len)
+});
+
 static SIZE: Native = Native::leaf("size", |vm| {
-    let len = this(vm)?.cells.len() as i64;
+    let len = this(vm, 1)?.cells.len() as i64;
     vm.ret(len)
 });
 
 static NEW_INDEX: Native = Native::leaf("newindex", |vm| {
-    let len = this(vm)?.cells.len();
+    let len = this(vm, ANY)?.cells.len();
     Err(vm.error(format!("an array of strings has the elements 1 to {len} and no other places")))
 });
 
 /// `a:fill(s)`: all elements share one string.
 static FILL: Native = Native::leaf("fill", |vm| {
-    let a = this(vm)?;
+    let a = this(vm, 2)?;
     let s: Arc<[u8]> = Arc::from(vm.check_str(2)?.bytes());
     for at in 0..a.cells.len() {
         a.touch(vm, None, at, Access::Store);
@@ -209,7 +217,7 @@ static FILL: Native = Native::leaf("fill", |vm| {
 
 /// `a:totable()`
 static TOTABLE: Native = Native::leaf("totable", |vm| {
-    let a = this(vm)?;
+    let a = this(vm, 1)?;
     let list = vm.new_table(a.cells.len(), 0)?;
     vm.push(list.into());
     for at in 0..a.cells.len() {

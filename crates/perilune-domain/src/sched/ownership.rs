@@ -303,6 +303,7 @@ impl<F> Ownership<F> {
 
     /// Whether a fiber is ready; out of date when it is read, unless the caller owns the domain and it is.
     /// Costs a load.
+    #[inline]
     pub fn has_ready(&self) -> bool {
         self.state.load(Ordering::Relaxed) & WORK != 0
     }

@@ -141,12 +141,28 @@ local function check_count(n, name)
   return n
 end
 
+-- What a function has no argument for is without effect: it is refused.
+local function none_behind(last, name, surplus)
+  if surplus ~= nil then
+    error("bad argument #" .. last + 1 .. " to '" .. name .. "' (no further argument expected, got " .. type(surplus) .. ")", 3)
+  end
+end
+
+core.none_behind = none_behind
+
 -- The methods that read.
 core.reading = {
-  read = function(m, n) return read(m, check_count(n, "read")) end,
-  text = function(m, limit) return text(m, check_count(limit, "text")) end,
+  read = function(m, n, surplus)
+    if surplus ~= nil then none_behind(1, "read", surplus) end
+    return read(m, check_count(n, "read"))
+  end,
+  text = function(m, limit, surplus)
+    if surplus ~= nil then none_behind(1, "text", surplus) end
+    return text(m, check_count(limit, "text"))
+  end,
   -- An iterator over pieces. What is not the end is an error, as with lines of files: a loop could not tell.
-  pieces = function(m, n)
+  pieces = function(m, n, surplus)
+    none_behind(1, "pieces", surplus)
     check_count(n, "pieces")
     return function()
       local piece, message = read(m, n)
@@ -154,7 +170,8 @@ core.reading = {
       return piece
     end
   end,
-  json = function(m)
+  json = function(m, surplus)
+    if surplus ~= nil then none_behind(0, "json", surplus) end
     local all, message, code = text(m)
     if not all then return nil, message, code end
     local json = require "perilune.json"
@@ -201,7 +218,8 @@ function Writer:write(...)
 end
 
 -- A part of a file (fs.open) as it is; how many bytes those were.
-function Writer:send_file(file, offset, n)
+function Writer:send_file(file, offset, n, surplus)
+  none_behind(3, "send_file", surplus)
   if not self._left and self._chunked then
     local piece, message, code = file:read_at(offset or 0, math.min(n or PIECE, PIECE))
     if not piece then
@@ -223,7 +241,10 @@ function Writer:send_file(file, offset, n)
   return sent
 end
 
-function Writer:flush() return self._c:flush() end
+function Writer:flush(surplus)
+  none_behind(0, "flush", surplus)
+  return self._c:flush()
+end
 
 -- Sends a body in pieces. A function body gives the next piece at each call and nil at the end; a function stream is called with the writer.
 -- True: all of it went. False: the peer is gone. What the program does wrong is raised.
@@ -253,13 +274,6 @@ local function listed(t)
   for name in pairs(t) do names[#names + 1] = name end
   table.sort(names)
   return concat(names, ", ")
-end
-
--- What a function has no argument for is without effect: it is refused.
-function core.none_behind(last, name, surplus)
-  if surplus ~= nil then
-    error("bad argument #" .. last + 1 .. " to '" .. name .. "' (no further argument expected, got " .. type(surplus) .. ")", 3)
-  end
 end
 
 -- Options with their defaults; what is unknown is an error. 'kinds' says of each name what its value is: a type, or "seconds" (a number, or false for never), or

@@ -107,7 +107,8 @@ Response.__index = Response
 for name, f in pairs(core.reading) do Response[name] = f end
 
 -- Ends a response whose body is not wanted any more.
-function Response:close()
+function Response:close(surplus)
+  none_behind(0, "close", surplus)
   local done = self._done
   if done then
     self._done = nil
@@ -116,7 +117,8 @@ function Response:close()
   self._fault = self._fault or { "closed", "closed" }
 end
 
-Response.__close = Response.close
+-- The error that a scope is left with comes as an argument.
+function Response:__close() self:close() end
 
 function Response:_seconds()
   local deadline = self._deadline

@@ -41,17 +41,27 @@ local Request = { __name = "http.request" }
 Request.__index = Request
 for name, f in pairs(core.reading) do Request[name] = f end
 
-function Request:args() return (core.decode_query(self.query)) end
+function Request:args(surplus)
+  none_behind(0, "args", surplus)
+  return (core.decode_query(self.query))
+end
 
-function Request:form()
+function Request:form(surplus)
+  none_behind(0, "form", surplus)
   local text, message, code = self:text()
   if not text then return nil, message, code end
   return (core.decode_query(text))
 end
 
-function Request:peer() return self._c:peer() end
+function Request:peer(surplus)
+  none_behind(0, "peer", surplus)
+  return self._c:peer()
+end
 
-function Request:peer_endpoint() return self._c:peer_endpoint() end
+function Request:peer_endpoint(surplus)
+  none_behind(0, "peer_endpoint", surplus)
+  return self._c:peer_endpoint()
+end
 
 -- How long the next read of the body may take.
 function Request:_seconds()
@@ -75,7 +85,8 @@ local function continue(req)
 end
 
 -- The connection, which is the caller's from now on: the server neither reads nor writes nor closes it. What the client has sent already is read first.
-function Request:take()
+function Request:take(surplus)
+  none_behind(0, "take", surplus)
   if self._taken then error("the connection has been taken already", 2) end
   if self._left ~= 0 then error("the request has a body, which must be read before the connection is taken", 2) end
   self._taken = true
@@ -91,7 +102,8 @@ function Request:take()
 end
 
 -- Sends the head of a '101 Switching Protocols' with these fields, and takes the connection.
-function Request:upgrade(headers)
+function Request:upgrade(headers, surplus)
+  none_behind(1, "upgrade", surplus)
   if type(headers) ~= "table" then error("bad argument #1 to 'upgrade' (table expected, got " .. type(headers) .. ")", 2) end
   if not self.upgrades then error("the client has not asked for another protocol: answer with status 426", 2) end
   local c = self._c

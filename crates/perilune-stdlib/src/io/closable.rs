@@ -11,12 +11,16 @@
 //! | `WAITED` | who is going to sleep, only while `HELD` is set | who leaves, which wakes all sleepers |
 //! | `CLOSED` | the closer | the closer, if it gives up before it got the value |
 //!
+//! Beside it lies a bias (`bias.rs`): who enters takes it away, and may give it to its own domain before it
+//! leaves. A domain that has it uses the value without entering, as long as the word is 0.
+//!
 //! A sleeper sleeps on the word itself, so a change between its look and its sleep keeps it awake. Without
 //! competition entering is one exchange and leaving is one.
 //!
 //! Rejected: a mutex beside a flag (who waits for the mutex would not hear of the flag); a mutex with a
 //! condition variable (a signal does not end its wait, so SIGINT would not either).
 
+use super::bias::{Bias, Use, User};
 use super::sync::{Interrupted, Ordering, Word};
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
@@ -28,12 +32,14 @@ const CLOSED: u32 = 4;
 /// See the module's essay.
 pub(super) struct Closable<T> {
     word: Word,
+    bias: Bias,
     /// `None` once the closer has it.
     value: UnsafeCell<Option<T>>,
 }
 
-// SAFETY: the value is touched by the holder only (`Entered`, `Closing::take`), so sharing the lock moves the
-// value between threads and nothing else.
+// SAFETY: the value is touched by the holder only (`Entered`, `Closing::take`), or by a domain in a use (`Briefly`)
+// while there is no holder that has taken its bias away. So sharing the lock moves the value between threads
+// and nothing else.
 unsafe impl<T: Send> Sync for Closable<T> {}
 
 /// It has been closed.
@@ -42,7 +48,7 @@ pub(super) struct Closed;
 
 impl<T> Closable<T> {
     pub(super) fn new(value: T) -> Closable<T> {
-        Closable { word: Word::new(0), value: UnsafeCell::new(Some(value)) }
+        Closable { word: Word::new(0), bias: Bias::new(), value: UnsafeCell::new(Some(value)) }
     }
 
     /// Has somebody closed it, or begun to?
@@ -51,18 +57,35 @@ impl<T> Closable<T> {
         self.word.load(Ordering::Relaxed) & CLOSED != 0
     }
 
-    /// Enters, unless somebody else is inside (`Ok(None)`).
+    /// The value, if the domain has the bias, and nobody is inside or has closed it.
+    ///
+    /// # Safety
+    /// The thread owns the domain for as long as the value is used, which is brief: nothing waits and no Lua
+    /// code runs meanwhile, and the domain enters nowhere and uses nothing else of this lock.
+    #[inline(always)]
+    pub(super) unsafe fn briefly(&self, me: User) -> Option<Briefly<'_, T>> {
+        if self.word.load(Ordering::Relaxed) != 0 {
+            return None;
+        }
+        // SAFETY: the caller's promise.
+        let used = unsafe { self.bias.enter(me) }?;
+        // SAFETY: whoever enters takes the bias away first, and waits for the end of this use.
+        let value = unsafe { &mut *self.value.get() }.as_mut()?;
+        Some(Briefly { value, used })
+    }
+
+    /// Enters, unless somebody else is inside (`Ok(None)`). `me`: the domain that runs, if the caller knows it.
     #[inline]
-    pub(super) fn try_enter(&self) -> Result<Option<Entered<'_, T>>, Closed> {
+    pub(super) fn try_enter(&self, me: Option<User>) -> Result<Option<Entered<'_, T>>, Closed> {
         if self.word.compare_exchange(0, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok() {
             // SAFETY: this thread has just set `HELD`.
-            return unsafe { self.entered() };
+            return unsafe { self.entered(me) };
         }
-        self.try_enter_contended()
+        self.try_enter_contended(me)
     }
 
     #[cold]
-    fn try_enter_contended(&self) -> Result<Option<Entered<'_, T>>, Closed> {
+    fn try_enter_contended(&self, me: Option<User>) -> Result<Option<Entered<'_, T>>, Closed> {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
             if word & CLOSED != 0 {
@@ -73,7 +96,7 @@ impl<T> Closable<T> {
             }
             match self.word.compare_exchange(word, word | HELD, Ordering::Acquire, Ordering::Relaxed) {
                 // SAFETY: this thread has just set `HELD`.
-                Ok(_) => return unsafe { self.entered() },
+                Ok(_) => return unsafe { self.entered(me) },
                 Err(now) => word = now,
             }
         }
@@ -82,8 +105,9 @@ impl<T> Closable<T> {
     /// # Safety
     /// The caller has set `HELD`.
     #[inline]
-    unsafe fn entered(&self) -> Result<Option<Entered<'_, T>>, Closed> {
+    unsafe fn entered(&self, me: Option<User>) -> Result<Option<Entered<'_, T>>, Closed> {
         let hold = Hold(self);
+        self.bias.take(me);
         // SAFETY: only the holder touches the value, and that is the caller.
         match unsafe { &mut *self.value.get() } {
             Some(value) => Ok(Some(Entered { value, hold })),
@@ -145,8 +169,37 @@ impl<T> Drop for Hold<'_, T> {
 /// The right to use the value: whoever has it is the only one inside.
 pub(super) struct Entered<'a, T> {
     value: &'a mut T,
-    #[allow(dead_code, reason = "it is dropped")]
     hold: Hold<'a, T>,
+}
+
+impl<T> Entered<'_, T> {
+    /// Once this has left, the domain may use the value without entering.
+    #[inline]
+    pub(super) fn give_bias(&self, me: User) {
+        self.hold.0.bias.give(me);
+    }
+}
+
+/// The value in a use by the domain that has the bias.
+pub(super) struct Briefly<'a, T> {
+    value: &'a mut T,
+    #[allow(dead_code, reason = "it is dropped")]
+    used: Use<'a>,
+}
+
+impl<T> Deref for Briefly<'_, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        self.value
+    }
+}
+
+impl<T> DerefMut for Briefly<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        self.value
+    }
 }
 
 impl<T> Deref for Entered<'_, T> {
@@ -179,6 +232,7 @@ impl<T> Closing<'_, T> {
             return None;
         }
         let _hold = Hold(self.lock);
+        self.lock.bias.take(None);
         self.taken = true;
         // SAFETY: this thread has just set `HELD`.
         unsafe { (*self.lock.value.get()).take() }

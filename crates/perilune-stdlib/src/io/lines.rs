@@ -7,7 +7,8 @@
 use super::handle::file_of;
 use super::park::{self, Waited};
 use super::read::{self, Outcome, Step};
-use super::standard::{File, operate};
+use super::standard::{File, briefly, operate};
+use super::stream::Stream;
 use crate::errno::{self, Failure};
 use crate::string::scratch;
 use perilune_vm::{Gc, LuaResult, Native, Userdata, Value, Vm};
@@ -40,6 +41,11 @@ fn step(vm: &mut Vm) -> LuaResult<u32> {
         return Err(vm.error(text));
     };
     let count = vm.upvalue(3).as_int().unwrap_or(0) as u32;
+    if count == 0
+        && let Some(Some(pushed)) = briefly(vm, file, line_at_hand)
+    {
+        return pushed.map(|()| 1);
+    }
     let outcome = if count == 0 {
         match next_line(vm, file)? {
             Ok(true) => return Ok(1),
@@ -95,8 +101,17 @@ fn step(vm: &mut Vm) -> LuaResult<u32> {
     }
 }
 
+/// Pushes the next line, if all of it is in the buffer and nobody has waited for one.
+#[inline(always)]
+fn line_at_hand(vm: &mut Vm, stream: &mut Stream) -> Option<LuaResult<()>> {
+    if stream.has_sleepers() {
+        return None;
+    }
+    stream.line_at_hand(|line| vm.push_str(line))
+}
+
 /// Pushes the next line.
-#[inline]
+#[inline(never)]
 fn next_line(vm: &mut Vm, file: &File) -> LuaResult<Step> {
     let mut stream = match operate(vm, file) {
         Ok(stream) => stream,
@@ -105,9 +120,8 @@ fn next_line(vm: &mut Vm, file: &File) -> LuaResult<Step> {
             return Ok(Err(failure));
         }
     };
-    if !stream.has_sleepers()
-        && let Some(pushed) = stream.line_at_hand(|line| vm.push_str(line))
-    {
+    stream.give_bias(vm);
+    if let Some(pushed) = line_at_hand(vm, &mut stream) {
         return pushed.map(|()| Ok(true));
     }
     if park::concerns(vm, &stream) {

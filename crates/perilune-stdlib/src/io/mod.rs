@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `stream.rs`, `stream/` | buffered streams over file descriptors; files on disks |
 //! | `closable.rs`, `sync.rs` | the lock of a file: one user at a time, until somebody closes it for all |
+//! | `bias.rs` | the domain that used a file or connection last uses it again without its lock |
 //! | `standard.rs` | files, the three standard ones, flushing at exit |
 //! | `open.rs` | opening files, processes and temporary files |
 //! | `read.rs`, `lines.rs` | read formats; iterators over lines |
@@ -16,6 +17,7 @@
 //! Functions that use the default files are closures over one table, which has the default input at index 1
 //! and the default output at index 2.
 
+pub mod bias;
 mod closable;
 mod diversion;
 mod handle;

@@ -67,8 +67,8 @@ impl Patience {
             count = count.min(PIPE_BUF);
         }
         self.repeat(|| {
-            let write = || rustix::io::write(fd, &bytes[..count]);
-            if self.signal_free { sigpipe::without(write) } else { write() }
+            let piece = &bytes[..count];
+            if self.signal_free { sigpipe::write(fd, piece) } else { rustix::io::write(fd, piece) }
         })
     }
 

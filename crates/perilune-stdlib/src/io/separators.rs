@@ -8,10 +8,16 @@
 //! serves beyond that. Newlines with and without a carriage return, the usual pair, are found by the newline,
 //! which is the rarer byte to stop at.
 
-/// The first newline.
+use crate::sys;
+
+/// The first newline. Most lines are short, so the first bytes are looked at here, without a call.
 #[inline(always)]
 pub fn newline(text: &[u8]) -> Option<usize> {
-    memchr::memchr(b'\n', text)
+    let Some((first, rest)) = text.split_first_chunk::<64>() else { return memchr::memchr(b'\n', text) };
+    match sys::newlines(first) {
+        0 => memchr::memchr(b'\n', rest).map(|at| at + first.len()),
+        found => Some(found.trailing_zeros() as usize),
+    }
 }
 
 /// Most separators in a set.
@@ -182,6 +188,18 @@ mod tests {
             };
             let then = Separators::newlines().find(&text, from, true);
             prop_assert_eq!(then, wanted.map_or(Found::NotBefore(text.len()), |(start, end)| Found::At(start, end)));
+        }
+    }
+
+    #[test]
+    fn newlines_wherever_they_are() {
+        for length in [0, 1, 31, 63, 64, 65, 127, 200] {
+            let mut text = vec![b'x'; length];
+            assert_eq!(newline(&text), None);
+            for at in (0..length).rev() {
+                text[at] = b'\n';
+                assert_eq!(newline(&text), Some(at), "of {length}");
+            }
         }
     }
 

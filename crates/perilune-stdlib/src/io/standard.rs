@@ -6,7 +6,8 @@
 //! that is still in buffers has to go out, also that of files which the program never closes; so each open
 //! file is listed, weakly.
 
-use super::closable::{Closable, Closed, Entered};
+use super::bias::User;
+use super::closable::{Briefly, Closable, Closed, Entered};
 use super::patience::Patience;
 use super::stream::{Buffering, Debt, Stream};
 use crate::errno::Failure;
@@ -76,7 +77,7 @@ impl File {
 
     /// The stream, unless somebody uses it or it is closed.
     fn try_enter(&self) -> Option<Entered<'_, Stream>> {
-        self.stream.try_enter().ok().flatten()
+        self.stream.try_enter(None).ok().flatten()
     }
 
     /// Closes it for all who have a handle: who uses it comes to an end first, who waits for it is sent away.
@@ -137,9 +138,10 @@ pub(super) struct Operation<'a>(Entered<'a, Stream>);
 pub(super) fn operate<'a>(vm: &Vm, file: &'a File) -> Result<Operation<'a>, Failure> {
     // SAFETY: the operation is one of the native that `vm` runs, and takes the blocker away at its end.
     let blocker = unsafe { vm.blocker() };
-    let mut stream = match file.stream.try_enter() {
+    let me = User::of(vm);
+    let mut stream = match file.stream.try_enter(Some(me)) {
         Ok(Some(stream)) => stream,
-        Ok(None) => wait_for_turn(blocker, file)?,
+        Ok(None) => wait_for_turn(blocker, file, me)?,
         Err(Closed) => return Err(Failure::Closed),
     };
     stream.blocker = Some(blocker);
@@ -147,17 +149,34 @@ pub(super) fn operate<'a>(vm: &Vm, file: &'a File) -> Result<Operation<'a>, Fail
 }
 
 #[cold]
-fn wait_for_turn(blocker: Blocker, file: &File) -> Result<Entered<'_, Stream>, Failure> {
+fn wait_for_turn(blocker: Blocker, file: &File, me: User) -> Result<Entered<'_, Stream>, Failure> {
     // Whoever uses it may need this domain before it is done.
     Patience::of(blocker).repeat(|| {
         loop {
-            match file.stream.try_enter() {
+            match file.stream.try_enter(Some(me)) {
                 Ok(Some(stream)) => return Ok(stream),
                 Ok(None) => file.stream.sleep()?,
                 Err(Closed) => return Err(Failure::Closed),
             }
         }
     })
+}
+
+impl Operation<'_> {
+    /// Until somebody else uses the file, what `vm` does with it next may be done by [`briefly`].
+    #[inline]
+    pub(super) fn give_bias(&self, vm: &Vm) {
+        self.0.give_bias(User::of(vm));
+    }
+}
+
+/// The stream of a file for something that neither waits nor runs Lua code, where that needs no lock. The
+/// result may be dropped at once: it is what has come out of it that counts.
+#[inline(always)]
+pub(super) fn briefly<R>(vm: &mut Vm, file: &File, f: impl FnOnce(&mut Vm, &mut Stream) -> R) -> Option<R> {
+    // SAFETY: whoever has the state exclusively owns the domain, and lends it to nobody but `f`.
+    let mut stream: Briefly<'_, Stream> = unsafe { file.stream.briefly(User::of(vm)) }?;
+    Some(f(vm, &mut stream))
 }
 
 impl Drop for Operation<'_> {

@@ -4,6 +4,7 @@
 //! it (a filter wants to end quietly when its standard output is closed), so the thread blocks the signal
 //! while it writes, and takes back the one that its write has caused.
 
+use rustix::fd::AsFd;
 use rustix::io::Errno;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
@@ -13,6 +14,23 @@ use std::ptr::null_mut;
 /// # Errors
 /// Those of `write`.
 pub fn without<T>(write: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
+    without_also(write, |_| false)
+}
+
+/// `write` of the system. One that waits for room and loses its reader then has written some of it, and
+/// causes a signal as well.
+///
+/// # Errors
+/// As of [`without`].
+pub fn write(fd: impl AsFd, bytes: &[u8]) -> Result<usize, Errno> {
+    without_also(|| rustix::io::write(fd, bytes), |written| *written < bytes.len())
+}
+
+/// As [`without`]; whether what `write` gives may have come with a signal as well is for `is_short` to say.
+fn without_also<T>(
+    write: impl FnOnce() -> Result<T, Errno>,
+    is_short: impl FnOnce(&T) -> bool,
+) -> Result<T, Errno> {
     let pipe = only_sigpipe();
     let mut before = MaybeUninit::uninit();
     // SAFETY: both are valid sets; the second one is written when the call succeeds, and it can only fail for
@@ -26,7 +44,11 @@ pub fn without<T>(write: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> 
     // One that waits already is somebody else's.
     let waits = blocked && is_pending();
     let result = write();
-    if matches!(result, Err(Errno::PIPE)) && !waits {
+    let comes = match &result {
+        Ok(written) => is_short(written) && !waits && is_pending(),
+        Err(error) => *error == Errno::PIPE && !waits,
+    };
+    if comes {
         let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: a valid set and time. A handler of another signal may end the call early. If the process
         // ignores the signal there is none to take.

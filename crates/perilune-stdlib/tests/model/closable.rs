@@ -1,5 +1,6 @@
-//! One user at a time; nobody sleeps for ever; the closer gets the value once, and nobody enters afterwards.
+//! One user at a time, with and without the lock; nobody sleeps for ever; the closer gets the value once, and nobody enters afterwards.
 
+use super::bias::User;
 use super::closable::{Closable, Closed};
 use loom::cell::UnsafeCell;
 use loom::thread;
@@ -22,13 +23,37 @@ fn lock() -> Arc<Lock> {
 /// Enters, waiting if need be, and counts.
 fn count(lock: &Lock) -> Result<(), Closed> {
     loop {
-        if let Some(value) = lock.try_enter()? {
+        if let Some(value) = lock.try_enter(None)? {
             // SAFETY: the model fails if somebody else is here.
             value.with_mut(|value| unsafe { *value += 1 });
             return Ok(());
         }
         let Ok(()) = lock.sleep();
     }
+}
+
+/// Counts as the domain `me`, without the lock if it has the bias. How often it needed none.
+fn count_as(lock: &Lock, me: User, times: usize) -> Result<usize, Closed> {
+    let mut without = 0;
+    for _ in 0..times {
+        // SAFETY: each domain of the model is one thread, and the use ends at once.
+        if let Some(value) = unsafe { lock.briefly(me) } {
+            // SAFETY: the model fails if somebody else is here.
+            value.with_mut(|value| unsafe { *value += 1 });
+            without += 1;
+            continue;
+        }
+        loop {
+            if let Some(value) = lock.try_enter(Some(me))? {
+                // SAFETY: as above.
+                value.with_mut(|value| unsafe { *value += 1 });
+                value.give_bias(me);
+                break;
+            }
+            let Ok(()) = lock.sleep();
+        }
+    }
+    Ok(without)
 }
 
 /// Closes, waiting if need be; the count. `None`: it was closed already.
@@ -108,5 +133,66 @@ fn a_closer_that_gives_up_leaves_it_open() {
         drop(lock.close());
         user.join().unwrap();
         assert!(count(&lock).is_ok());
+    });
+}
+
+#[test]
+fn who_has_the_bias_needs_no_lock() {
+    explore(3, || {
+        let lock = lock();
+        assert_eq!(count_as(&lock, User(1), 3), Ok(2));
+        assert_eq!(count_as(&lock, User(2), 2), Ok(0), "it is the other one's");
+        // SAFETY: as in `count_as`.
+        assert!(unsafe { lock.briefly(User(1)) }.is_none());
+        assert_eq!(count_as(&lock, User(1), 2), Ok(1), "and becomes so again");
+        assert_eq!(close(&lock), Some(7));
+        assert_eq!(count_as(&lock, User(1), 1), Err(Closed));
+    });
+}
+
+#[test]
+fn a_bias_is_taken_from_who_uses_it() {
+    explore(3, || {
+        let lock = lock();
+        assert_eq!(count_as(&lock, User(1), 1), Ok(0));
+        let other = {
+            let lock = lock.clone();
+            thread::spawn(move || count(&lock).unwrap())
+        };
+        count_as(&lock, User(1), 2).unwrap();
+        other.join().unwrap();
+        assert_eq!(close(&lock), Some(4));
+    });
+}
+
+#[test]
+fn it_is_given_to_one_of_two_domains() {
+    explore(3, || {
+        let lock = lock();
+        let other = {
+            let lock = lock.clone();
+            thread::spawn(move || count_as(&lock, User(2), 2).unwrap())
+        };
+        count_as(&lock, User(1), 2).unwrap();
+        other.join().unwrap();
+        assert_eq!(close(&lock), Some(4));
+    });
+}
+
+#[test]
+fn closing_takes_the_bias_away() {
+    explore(3, || {
+        let lock = lock();
+        assert_eq!(count_as(&lock, User(1), 1), Ok(0));
+        let closer = {
+            let lock = lock.clone();
+            thread::spawn(move || close(&lock).expect("nobody else closes"))
+        };
+        let mut counted = 1;
+        while counted < 3 && count_as(&lock, User(1), 1).is_ok() {
+            counted += 1;
+        }
+        let closed = closer.join().unwrap();
+        assert!(closed == counted, "{closed} of {counted}");
     });
 }

@@ -1,4 +1,4 @@
-//! A model check of the lock of files: every interleaving of a few threads, within a bound on preemptions,
+//! A model check of the lock of files and of its bias: every interleaving of a few threads, within a bound on preemptions,
 //! under C11's memory model.
 //!
 //! The file is compiled here a second time, with `sync.rs` of this folder in place of the library's: loom's
@@ -8,6 +8,8 @@
 
 #[path = "../../src/io"]
 mod io {
+    #[path = "bias.rs"]
+    mod bias;
     #[path = "closable.rs"]
     mod closable;
     #[path = "../../tests/model/closable.rs"]

@@ -1,6 +1,5 @@
 //! loom's primitives under the names that `src/io/sync.rs` gives to std's.
 
-use loom::sync::atomic::AtomicU32;
 use loom::sync::{Condvar, Mutex};
 
 pub(super) use loom::sync::atomic::Ordering;
@@ -40,4 +39,23 @@ impl Word {
         drop(self.kernel.lock().unwrap());
         self.woken.notify_all();
     }
+}
+
+pub(super) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
+
+/// What the two barriers do together: neither side passes without the other's words.
+pub(super) fn light_barrier() {
+    loom::sync::atomic::fence(Ordering::SeqCst);
+}
+
+pub(super) fn heavy_barrier() {
+    loom::sync::atomic::fence(Ordering::SeqCst);
+}
+
+pub(super) fn barriers() -> bool {
+    true
+}
+
+pub(super) fn pause(_: u32) {
+    loom::thread::yield_now();
 }

@@ -7,10 +7,11 @@
 use super::quick::{has_room, native_at, push_lua, quick_resume, slots};
 use super::{copy, flow, frame_ceiling, next, op, save, set_float, set_int, tail};
 use crate::Vm;
+use crate::call::NATIVE_STACK;
 use crate::frame::{CALL_GAP, CONT_NONE, Frame, frame};
 use crate::native::Kind;
 use crate::num;
-use crate::object::{LuaClosure, LuaString, STRING_INTERNED};
+use crate::object::{LuaClosure, LuaString, NativeClosure, STRING_INTERNED};
 use crate::shape;
 use crate::table::iterate::BEYOND;
 use crate::value::{Tag, Value};
@@ -167,8 +168,58 @@ op!(op_tforcall(vm, base, pc, k, i, tab) {
         && tab != &raw const super::HOOKED
     {
         tail!(super::elements::element_tforcall, vm, base, pc, k, i, tab)
+    } else if (*a).tag() == Tag::NATIVE_CLOSURE && i.b() == 1 && tab != &raw const super::HOOKED {
+        tail!(leaf_tforcall, vm, base, pc, k, i, tab)
     }
     tail!(slow_tforcall, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// An iterator that is a native closure which calls no Lua, for one variable: `io.lines`, `string.gmatch`.
+    #[inline(never)] leaf_tforcall(vm, base, pc, k, i, tab) {
+    let a = base.add(i.a() as usize);
+    let native = (*((*a).payload() as *const NativeClosure)).native;
+    let func = a.add(4);
+    let own = func.add(CALL_GAP);
+    let top = own.add(2);
+    if native.kind != Kind::Leaf || top.wrapping_add(NATIVE_STACK) >= (*vm).lua.stack_limit {
+        tail!(slow_tforcall, vm, base, pc, k, i, tab)
+    }
+    copy(func, a);
+    copy(own, a.add(1));
+    copy(own.add(1), a.add(2));
+    save!(vm, base, pc);
+    (*vm).lua.top = top;
+    *frame(own) = Frame::native(1, slots(base, own));
+    (*vm).lua.base = own;
+    match native.run(&mut *vm) {
+        Ok(n) => {
+            // It needed more room, and the stack moved; or it set a hook, to which its return is an event.
+            if (*vm).lua.base != own || (*vm).lua.dispatch != tab {
+                flow!(vm, (*vm).finish_native(n as usize))
+            }
+            (*vm).lua.base = base;
+            if n == 0 {
+                Value::store_nil(func)
+            } else {
+                copy(func, (*vm).lua.top.sub(n as usize))
+            }
+            if (*vm).heap.gc_due() {
+                tail!(after_tforcall, vm, base, pc, k, i, tab)
+            }
+            if (*func).is_nil() {
+                next!(vm, base, pc.add(1), k, tab)
+            }
+            copy(a.add(2), func);
+            let next = *pc;
+            let pc = pc.add(1).offset(next.sj() as isize);
+            if (*vm).lua.interrupt.load(Ordering::Relaxed) != 0 {
+                tail!(super::slow_interrupt, vm, base, pc, k, i, tab)
+            }
+            next!(vm, base, pc, k, tab)
+        }
+        Err(e) => flow!(vm, Err(e)),
+    }
 });
 
 /// The iteration goes on with `key` (and `value`, if the loop wants it): the TFORLOOP that follows.
@@ -415,7 +466,7 @@ op!(
             Kind::Hybrid => !(*vm).needs_native_stack(),
             _ => false,
         };
-        if quick && top.wrapping_add(crate::call::NATIVE_STACK) < (*vm).lua.stack_limit {
+        if quick && top.wrapping_add(NATIVE_STACK) < (*vm).lua.stack_limit {
             *frame(own) = Frame::native(wanted, slots(base, own));
             (*vm).lua.base = own;
             match (*native).run(&mut *vm) {
