@@ -498,7 +498,8 @@ impl Vm {
         if self.known_shared_metatable(r).is_none()
             && let Err(thrown) = self.shared_metatable(r)
         {
-            // Memory is short: whoever needs the metatable tries again.
+            // Memory is short, or the native is to be run again where it can call Lua, which the signal says
+            // ([`Vm::unpack`] asks): whoever needs the metatable tries again.
             let _ = self.catch(thrown);
         }
         r
@@ -588,12 +589,20 @@ impl Vm {
             self.lua.crossing.shared_refs.metatables.resize(at + 1, null_mut());
         }
         self.lua.crossing.shared_refs.metatables[at] = mt.ptr();
+        let opened = self.open_shared_metatable(kind, mt);
+        if opened.is_err() {
+            // It may lack anything: who needs it next makes it anew.
+            self.lua.crossing.shared_refs.metatables[at] = null_mut();
+        }
+        opened.map(|()| mt)
+    }
+
+    fn open_shared_metatable(&mut self, kind: &SharedKind, mt: Gc<Table>) -> LuaResult<()> {
         let name = self.value_str(kind.name.as_bytes())?;
         self.set_field(mt, "__name", name)?;
         self.set_field(mt, "__metatable", name)?;
         self.set_field(mt, "__tostring", Value::native(&TO_STRING))?;
-        (kind.open)(self, mt)?;
-        Ok(mt)
+        (kind.open)(self, mt)
     }
 
     /// The metatable of the kind of `r`, if this domain has met the kind.

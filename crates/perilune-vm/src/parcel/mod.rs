@@ -64,7 +64,7 @@ pub use search::ModuleSearch;
 
 use crate::Vm;
 use crate::cycle_collector::{Held, Holder};
-use crate::native::{LuaResult, Thrown};
+use crate::native::{LuaResult, Signal, Thrown};
 use crate::object::ProtoInst;
 use crate::value::{Tag, Value};
 use graph::Graph;
@@ -496,6 +496,11 @@ impl Vm {
     /// "not enough memory", "stack overflow", and whatever a module that has to be loaded raises.
     pub fn unpack(&mut self, parcel: &Parcel) -> LuaResult<u32> {
         let count = self.unpack_values(parcel)?;
+        // An object of a kind that is new to this domain has a metatable that is made in Lua, perhaps.
+        if self.lua.errors.signal == Signal::RunAgain {
+            self.give_up(self.nargs() - count);
+            return Err(Signal::RunAgain.thrown());
+        }
         // What is next to nothing has been the program's since it was sent: whoever has too much, it is no
         // more by being received.
         let settled = if parcel.bytes() <= LITTLE { self.settle_moved() } else { self.settle() };
