@@ -358,14 +358,6 @@ fn aligned(lines: &[Vec<String>]) -> String {
     text
 }
 
-/// How many processes want a processor, averaged over a minute.
-pub fn load() -> Option<f64> {
-    let mut average = [0.0; 1];
-    // SAFETY: the pointer is to one element, as many as the call is told to write.
-    let got = unsafe { libc::getloadavg(average.as_mut_ptr(), 1) };
-    (got == 1).then_some(average[0])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
