@@ -2,8 +2,8 @@
 //!
 //! Of two megabytes of code a small program runs some hundred kilobytes, but these lie scattered, and the
 //! kernel maps file pages sixteen at a time: nearly all of the code becomes resident. So the functions that
-//! programs do run are put next to each other, in the order of how many programs run them; those that an empty
-//! one runs come last, next to the entry point.
+//! programs do run are put next to each other, in the order of how many programs run them; those that an
+//! empty one runs come last, next to the entry point.
 //!
 //! The chore runs `-e ''` and the programs of `benches/programs` at their quick size, notes which functions
 //! are entered ([`entered`]), and writes `crates/perilune-cli/layout.ld`, an addition to the linker's own
@@ -12,8 +12,9 @@
 //! have lain anyway, and a pattern without a function is ignored. It need not be made anew often: when
 //! start-up takes noticeably more memory than this documentation says.
 //!
-//! Such a name does not tell the instances of a generic function apart, of which a large program has hundreds.
-//! Where most of them are not run, those of a crate that runs one are told by the file that they come from.
+//! Such a name does not tell the instances of a generic function apart, of which a large program has
+//! hundreds. Where most of them are not run, those of a crate that runs one are told by the file that they
+//! come from.
 //!
 //! Constants are put side by side by the crates that a start reads them of.
 

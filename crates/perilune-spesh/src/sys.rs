@@ -1,5 +1,5 @@
-//! What is Linux and x86-64: all that this crate asks of the system and of the processor beyond the language's
-//! library.
+//! What is Linux and x86-64: all that this crate asks of the system and of the processor beyond the
+//! language's library.
 //!
 //! | file | |
 //! |---|---|

@@ -67,8 +67,8 @@ fn section(line: &str) -> Option<(u64, String)> {
     Some((start, unit.rsplit('.').nth(1)?.to_owned()))
 }
 
-/// Runs `bin` with `args` until nothing new is seen, and returns the indices of those of `functions` that were
-/// entered: breakpoints slow a program down, and what it does when it has taken long is something else.
+/// Runs `bin` with `args` until nothing new is seen, and returns the indices of those of `functions` that
+/// were entered: breakpoints slow a program down, and what it does when it has taken long is something else.
 pub fn run_at_full_speed(
     bin: &Path,
     args: &[String],
@@ -85,8 +85,8 @@ pub fn run_at_full_speed(
     }
 }
 
-/// Runs `bin` with `args` and returns the indices of those of `functions` that were entered, but for those that
-/// are known, at which it does not stop.
+/// Runs `bin` with `args` and returns the indices of those of `functions` that were entered, but for those
+/// that are known, at which it does not stop.
 pub fn run(
     bin: &Path,
     args: &[String],
