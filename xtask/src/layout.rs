@@ -30,7 +30,8 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 /// Listing line.
-pub const SUMMARY: &str = "records which functions programs run, so that the linker puts them side by side (crates/perilune-cli/layout.ld)";
+pub const SUMMARY: &str = "records which functions programs run, so that the linker puts them side by side \
+    (crates/perilune-cli/layout.ld)";
 /// Arguments.
 pub const USAGE: &str = "[BINARY]...";
 

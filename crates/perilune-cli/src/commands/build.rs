@@ -150,13 +150,15 @@ fn tell_what_is_left_out(main: &Path, used: &Used, entries: &[Entry]) {
     for path in used.code.iter().filter(is_left) {
         let path = path.strip_prefix(&here).unwrap_or(path).display();
         tell(&format!(
-            "{path} is not put in: a run loaded it by the name of its file (require finds what is in an executable)"
+            "{path} is not put in: a run loaded it by the name of its file (require finds what is in an \
+             executable)"
         ));
     }
     for path in used.data.iter().filter(is_left) {
         let path = path.strip_prefix(&here).unwrap_or(path).display();
         tell(&format!(
-            "{path} is not put in: a run opened it by the name of its file (pl.asset finds what is in an executable)"
+            "{path} is not put in: a run opened it by the name of its file (pl.asset finds what is in an \
+             executable)"
         ));
     }
 }
