@@ -57,8 +57,8 @@ type Key = (String, Option<String>);
 /// What is known of the functions that one pattern names.
 #[derive(Default, Debug, Clone)]
 struct Pattern {
-    /// An empty program enters one of them.
-    starts: bool,
+    /// The length of those that an empty program enters, bytes.
+    started: u64,
     /// The most runs that entered one of them.
     runs: usize,
     /// The length of those that were entered, bytes.
@@ -123,7 +123,7 @@ fn gather(patterns: &mut BTreeMap<Key, Pattern>, functions: &[Function], counts:
         let name = pattern(&f.name);
         for from in [None, f.from.clone()].into_iter().take(1 + usize::from(f.from.is_some())) {
             let p = patterns.entry((name.clone(), from)).or_default();
-            p.starts |= starts;
+            p.started += if starts { f.size } else { 0 };
             p.size += f.size;
             p.runs = p.runs.max(runs);
             p.entered += if runs > 0 { f.size } else { 0 };
@@ -154,20 +154,24 @@ fn pattern(name: &str) -> String {
 
 /// The linker script for patterns, and how many bytes of code it puts together.
 ///
-/// A pattern that names much more than was entered is *vague*: then those of its functions are meant that are
-/// of crates of which one was entered. What is vague even so is left out, unless every start enters some of
-/// it: then one of its functions elsewhere would cost more.
+/// A pattern that names much more than was entered, or than a start enters, is *vague*: then those of its
+/// functions are meant that are of crates of which one was entered. What is vague even so is left out, unless
+/// every start enters some of it: then one of its functions elsewhere would cost more.
 fn script(patterns: &BTreeMap<Key, Pattern>) -> (String, u64) {
-    let vague = |p: &Pattern| p.size > 4 * p.entered + 8192;
+    let starts = |p: &Pattern| p.started > 0;
+    let vague = |p: &Pattern| {
+        let entered = if starts(p) { p.started } else { p.entered };
+        p.size > 4 * entered + 8192
+    };
     let is_chosen = |((name, from), p): &(&Key, &Pattern)| {
         let whole = patterns.get(&(name.clone(), None));
         let parts =
             patterns.range((name.clone(), Some(String::new()))..).take_while(|(key, _)| key.0 == *name);
         let is_divided = whole.is_some_and(vague) && parts.count() > 0;
-        p.runs > 0 && from.is_some() == is_divided && (p.starts || !vague(p))
+        p.runs > 0 && from.is_some() == is_divided && (starts(p) || !vague(p))
     };
     let mut chosen: Vec<(&Key, &Pattern)> = patterns.iter().filter(is_chosen).collect();
-    chosen.sort_by_key(|(key, p)| (p.starts, if p.starts { 0 } else { p.runs }, !vague(p), *key));
+    chosen.sort_by_key(|(key, p)| (starts(p), if starts(p) { 0 } else { p.runs }, !vague(p), *key));
     let mut s = String::from(
         "/* Written by `cargo xtask layout`: code that programs run, what more of them run first. */\n\
          SECTIONS {\n  .text.ordered : {\n",
