@@ -645,6 +645,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn zeros_of_the_executable_are_one_caches_and_once() {
+        let first = NonNull::from(&FIRST.entries).cast();
+        let both = [Owned::new(), Owned::new()];
+        assert_ne!(both[0].0, both[1].0);
+        assert!(both.iter().filter(|entries| entries.0 == first).count() <= 1);
+        drop(both);
+        // What one has left in them is not another's.
+        assert_ne!(Owned::new().0, first);
+    }
+
+    #[test]
     fn size() {
         assert_eq!(size_of::<Ic>(), IC_SLOTS * size_of::<Value>());
     }
