@@ -40,6 +40,11 @@ fn main() {
             }
         }
     }
+    // For `cargo xtask layout`: which file each function comes from.
+    println!("cargo:rerun-if-env-changed=PERILUNE_MAP");
+    if let Some(map) = env::var_os("PERILUNE_MAP").filter(|map| !map.is_empty()) {
+        println!("cargo:rustc-link-arg-bins=-Wl,-Map={}", Path::new(&map).display());
+    }
     let here = set("HOST") == set("TARGET") && set("CARGO_CFG_TARGET_ENV") == "gnu";
     if here && glibc().is_some_and(|version| version >= (2, 36)) {
         println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");

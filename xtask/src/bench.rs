@@ -19,7 +19,8 @@ use std::time::Duration;
 /// Listing line.
 pub const SUMMARY: &str = "CPU time and peak memory of benches/programs on perilune, lua5.4 and luajit";
 /// Arguments.
-pub const USAGE: &str = "[--quick|--large] [--only PATTERN] [--runs N] [--json FILE] [--md FILE] [--peers LIST] [--bin PATH] [--profile P]";
+pub const USAGE: &str = "[--quick|--large] [--only PATTERN] [--runs N] [--json FILE] [--md FILE] [--peers \
+    LIST] [--bin PATH] [--profile P]";
 
 /// What the measuring chores take.
 pub struct Options {
@@ -139,7 +140,8 @@ fn start_up(peer: &Peer, options: &Options) -> Result<StartUp, Error> {
         wall = wall.min(run.wall);
         cpu = cpu.min(run.cpu);
     }
-    let script = "for l in io.lines('/proc/self/status') do local kb = l:match('^VmHWM:%s*(%d+)') if kb then print(kb) end end";
+    let script = "for l in io.lines('/proc/self/status') do local kb = l:match('^VmHWM:%s*(%d+)') if kb then \
+        print(kb) end end";
     let run = process::run(&Job::new(&peer.bin, ["-e", script], &root).timeout(options.timeout))?;
     let resident = String::from_utf8_lossy(&run.stdout).trim().parse::<u64>().ok().map(|kb| kb * 1024);
     Ok(StartUp { name: peer.name.clone(), wall: Some(wall), cpu: Some(cpu), resident })

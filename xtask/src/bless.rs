@@ -10,7 +10,8 @@ use crate::diff;
 use std::ffi::OsString;
 
 /// Listing line.
-pub const SUMMARY: &str = "records what lua5.4 prints for tests/lua and examples, and rewrites the golden listings and the dictionary of events";
+pub const SUMMARY: &str = "records what lua5.4 prints for tests/lua and examples, and rewrites the golden \
+    listings and the dictionary of events";
 /// Arguments.
 pub const USAGE: &str = diff::USAGE;
 

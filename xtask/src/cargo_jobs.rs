@@ -80,7 +80,10 @@ mod tests {
         t.take(
             "test result: ok. 5 passed; 0 failed; 2 ignored; 0 measured; 1 filtered out; finished in 0.01s",
         );
-        t.take("test result: FAILED. 3 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.50s");
+        t.take(
+            "test result: FAILED. 3 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in \
+             1.50s",
+        );
         assert_eq!(t, Tally { passed: 8, failed: 1 });
     }
 }

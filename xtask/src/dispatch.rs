@@ -113,7 +113,8 @@ mod tests {
         let loaded =
             "0010 <vm::interp::moves::op_move>:\n 10:\tmov    (%r9,%rax,8),%rax\n 18:\tcall   *%rax\n";
         assert_eq!(inspect(loaded).calls.len(), 1);
-        let native = "0010 <vm::interp::calls::op_call>:\n 10:\tmov    (%r9,%rax,8),%rcx\n 14:\tmov    0x10(%rax),%rcx\n 18:\tcall   *%rcx\n";
+        let native = "0010 <vm::interp::calls::op_call>:\n 10:\tmov    (%r9,%rax,8),%rcx\n 14:\tmov    \
+            0x10(%rax),%rcx\n 18:\tcall   *%rcx\n";
         assert_eq!(inspect(native).calls.len(), 0);
     }
 }

@@ -7,7 +7,9 @@ use crate::chore::{self, Error, Outcome};
 use std::ffi::OsString;
 
 /// Listing line.
-pub const SUMMARY: &str = "random inputs to parse, undump, pattern, format, pack, numeral, programs, classes, stress, limits, trace, heap, dropped, keys, domains, json, text, http, rpc or ws; all in short without TARGET";
+pub const SUMMARY: &str = "random inputs to parse, undump, pattern, format, pack, numeral, programs, \
+    classes, stress, limits, trace, heap, dropped, keys, domains, json, text, http, rpc or ws; all in short \
+    without TARGET";
 /// Arguments.
 pub const USAGE: &str = "[TARGET [--cases N] [--seconds S] [--seed S] [--corpus DIR] [--replay FILE] ...]";
 

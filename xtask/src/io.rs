@@ -52,7 +52,8 @@ fn cases() -> Vec<Case> {
             name: "JSON in and out",
             port: 0,
             request: format!(
-                "POST /json HTTP/1.1\r\n{head}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{order}"
+                "POST /json HTTP/1.1\r\n{head}Content-Type: application/json\r\nContent-Length: {length}\r\n\
+                 \r\n{order}"
             ),
         },
         Case {

@@ -34,9 +34,11 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 /// Listing line.
-pub const SUMMARY: &str = "recorded scripts, Lua's suite and random programs in every mode of machine code and of the collector; goes on where it was stopped";
+pub const SUMMARY: &str = "recorded scripts, Lua's suite and random programs in every mode of machine code \
+    and of the collector; goes on where it was stopped";
 /// Arguments.
-pub const USAGE: &str = "[--suite DIR] [--fuzz SECONDS] [--reference LUA] [--mode NAME]... [--only PART] [--timeout SECONDS] [--bin PATH] [--profile P] [--again]";
+pub const USAGE: &str = "[--suite DIR] [--fuzz SECONDS] [--reference LUA] [--mode NAME]... [--only PART] \
+    [--timeout SECONDS] [--bin PATH] [--profile P] [--again]";
 
 /// What walks the heap at every collection.
 const VERIFIER: &str = "PERILUNE_GC_VERIFY";
@@ -249,7 +251,8 @@ fn copied(folder: &Path) -> Folder {
 fn closing(ends: &[End], before: usize) -> String {
     let count = |end: End| ends.iter().filter(|e| **e == end).count();
     format!(
-        "{} cases: {} passed, {} passed with some collections verified, {} passed without the verifier alone, {} out of time, {} failed; {before} of them in earlier runs",
+        "{} cases: {} passed, {} passed with some collections verified, {} passed without the verifier \
+         alone, {} out of time, {} failed; {before} of them in earlier runs",
         ends.len(),
         count(End::Passed),
         count(End::Sampled),
@@ -292,7 +295,8 @@ fn cases(options: &Options, only: &str) -> Result<Vec<Case>, Error> {
         println!("random programs are left out: --fuzz SECONDS runs them in each mode");
     } else if options.reference.is_none() {
         println!(
-            "random programs are left out where nothing is collected at every allocation: the reference is not installed"
+            "random programs are left out where nothing is collected at every allocation: the reference is \
+             not installed"
         );
         found.retain(|case| case.mode.is_stress() || !matches!(case.what, What::Fuzz));
     }
@@ -508,10 +512,9 @@ mod tests {
         let of = |mode: &str| all.iter().filter(|case| case.mode.name == mode).count();
         assert_eq!((of("off"), of("stress"), of("soon+stress")), (4, 1, 1));
         let line = closing(&[End::Passed, End::Passed, End::Sampled, End::Unverified, End::Failed], 2);
-        assert!(
-            line.starts_with(
-                "5 cases: 2 passed, 1 passed with some collections verified, 1 passed without the verifier alone, 0 out of time, 1 failed"
-            )
-        );
+        assert!(line.starts_with(
+            "5 cases: 2 passed, 1 passed with some collections verified, 1 passed without the verifier \
+             alone, 0 out of time, 1 failed"
+        ));
     }
 }

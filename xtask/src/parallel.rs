@@ -22,9 +22,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Listing line.
-pub const SUMMARY: &str = "what several cores give: domains against one domain and against processes; what the pieces of 'perilune' cost";
+pub const SUMMARY: &str = "what several cores give: domains against one domain and against processes; what \
+    the pieces of 'perilune' cost";
 /// Arguments.
-pub const USAGE: &str = "[--quick] [--only PATTERN] [--runs N] [--index FILE]... [--json FILE] [--md FILE] [--bin PATH] [--profile P] [--timeout S]";
+pub const USAGE: &str = "[--quick] [--only PATTERN] [--runs N] [--index FILE]... [--json FILE] [--md FILE] \
+    [--bin PATH] [--profile P] [--timeout S]";
 
 struct Options {
     quick: bool,
@@ -371,7 +373,10 @@ pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {
 fn markdown(rows: &[Row], pieces: &[Piece]) -> String {
     let mut s = String::new();
     if !rows.is_empty() {
-        s.push_str("\n## In two ways\n\nWall and CPU seconds, peak memory of the process that was started; the best of each.\n\n");
+        s.push_str(
+            "\n## In two ways\n\nWall and CPU seconds, peak memory of the process that was started; the best \
+             of each.\n\n",
+        );
         s.push_str(
             "| program | first | s | CPU s | MiB | second | s | CPU s | MiB | ratio | CPU ratio | goal |\n",
         );

@@ -128,8 +128,10 @@ impl Book {
 
     fn index(&self) -> String {
         let mut s = format!(
-            "{HEAD}# Reference\n\nEvery function of `require \"perilune\"`; `pl` stands for what it returns. The same text \
-             is what the interactive mode shows for `?pl.sleep`, and what editors show. Pages that explain are in \
+            "{HEAD}# Reference\n\nEvery function of `require \"perilune\"`; `pl` stands for what it returns. \
+             The same text \
+             is what the interactive mode shows for `?pl.sleep`, and what editors show. Pages that explain \
+             are in \
              [parallel.md](../parallel.md) and below it.\n"
         );
         for page in &self.pages {

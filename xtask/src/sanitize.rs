@@ -23,7 +23,8 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 /// Listing line.
-pub const SUMMARY: &str = "recorded scripts under AddressSanitizer, interpreted and as machine code, after it has found what is planted";
+pub const SUMMARY: &str = "recorded scripts under AddressSanitizer, interpreted and as machine code, after \
+    it has found what is planted";
 /// Arguments.
 pub const USAGE: &str = "[--only NAME]";
 
@@ -40,7 +41,8 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// collector; what is never freed at exit is left to the system.
 pub const ENVIRONMENT: (&str, &str) = (
     "ASAN_OPTIONS",
-    "abort_on_error=1:detect_leaks=0:detect_stack_use_after_return=0:allocator_may_return_null=1:handle_segv=0:handle_sigbus=0",
+    "abort_on_error=1:detect_leaks=0:detect_stack_use_after_return=0:allocator_may_return_null=1:\
+     handle_segv=0:handle_sigbus=0",
 );
 
 /// Builds the command and the fuzzer with the sanitizer; the folder with both.

@@ -15,7 +15,7 @@
 pub mod elf;
 pub mod payload;
 
-use crate::{protected, run_program};
+use crate::{protected, run_program, sys};
 use perilune_domain::bundle::Files;
 use perilune_stdlib::chunk;
 use perilune_vm::{LuaResult, Value, Vm};
@@ -46,7 +46,7 @@ pub fn is_one() -> bool {
 /// Runs the application.
 pub fn run(words: Vec<Vec<u8>>) -> ExitCode {
     let name = words[0].clone();
-    let read = File::open("/proc/self/exe").and_then(|file| {
+    let read = File::open(sys::THIS_EXECUTABLE).and_then(|file| {
         let section = elf::find(&|offset, bytes| file.read_exact_at(bytes, offset), SECTION)?;
         let mut bytes = vec![0; section.1 as usize];
         file.read_exact_at(&mut bytes, section.0)?;

@@ -49,7 +49,8 @@ pub fn choose_poller() -> Result<(), String> {
     match Who::WORDS.iter().find(|(name, _)| *name == word) {
         Some((_, Who::Workers)) if wish == Wish::Uring => {
             tell(
-                "PERILUNE_IO_POLL=lease: only with epoll; with PERILUNE_IO=uring a thread of its own waits for sockets",
+                "PERILUNE_IO_POLL=lease: only with epoll; with PERILUNE_IO=uring a thread of its own waits \
+                 for sockets",
             );
         }
         Some((_, who)) => perilune_io::wait_by(*who),

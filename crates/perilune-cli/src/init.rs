@@ -10,7 +10,7 @@
 //! Signals that the system sends to all processes of a terminal (Ctrl-C) are not passed on: the program has
 //! them already. When process 1 ends the system ends all others.
 
-use std::io::Error;
+use crate::sys::{process, signal};
 
 /// Goes on as a child of process 1, if this is process 1. What cannot be is done without: then the program is
 /// process 1.
@@ -18,67 +18,35 @@ pub fn set_up() {
     if std::process::id() != 1 {
         return;
     }
-    // SAFETY: the process has one thread, so the child may do whatever it likes; the sets are valid places.
-    let child = unsafe {
-        let mut all = std::mem::zeroed();
-        let mut before = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        libc::sigprocmask(libc::SIG_SETMASK, &all, &mut before);
-        let child = libc::fork();
-        if child <= 0 {
-            libc::sigprocmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
-        }
-        child
-    };
-    if child > 0 {
+    if let Some(child) = process::go_on_as_child() {
         std::process::exit(serve(child));
     }
 }
 
-/// Collects and passes on until the program has ended; its exit code.
-fn serve(program: libc::pid_t) -> i32 {
+/// Collects and passes on until the program has ended; its exit code. All signals are blocked, so each waits
+/// to be taken here.
+fn serve(program: i32) -> i32 {
     loop {
-        // SAFETY: valid places for the set and for what is told of the signal. All signals are blocked, so
-        // each waits to be taken here.
-        let (signal, code) = unsafe {
-            let mut all = std::mem::zeroed();
-            libc::sigfillset(&mut all);
-            let mut told: libc::siginfo_t = std::mem::zeroed();
-            (libc::sigwaitinfo(&all, &mut told), told.si_code)
-        };
-        match signal {
-            -1 if Error::last_os_error().raw_os_error() == Some(libc::EINTR) => {}
-            -1 => return 1,
-            libc::SIGCHLD => {
+        match signal::next() {
+            Ok(None) => {}
+            Err(_) => return 1,
+            Ok(Some(came)) if came.signal == signal::CHLD => {
                 if let Some(code) = collect(program) {
                     return code;
                 }
             }
-            _ if code == SI_KERNEL => {}
-            // SAFETY: a signal to a child that has not been collected.
-            signal => drop(unsafe { libc::kill(program, signal) }),
+            Ok(Some(came)) if came.is_from_terminal => {}
+            Ok(Some(came)) => signal::send(program, came.signal),
         }
     }
 }
 
-/// What `si_code` is of signals from the system itself.
-const SI_KERNEL: i32 = 0x80;
-
 /// Collects all that have ended; the exit code, if the program is among them.
-fn collect(program: libc::pid_t) -> Option<i32> {
+fn collect(program: i32) -> Option<i32> {
     loop {
-        let mut status = 0;
-        // SAFETY: a valid place for the status.
-        match unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) } {
-            ended if ended == program => {
-                return Some(if libc::WIFSIGNALED(status) {
-                    128 + libc::WTERMSIG(status)
-                } else {
-                    libc::WEXITSTATUS(status)
-                });
-            }
-            ended if ended > 0 => {}
-            _ => return None,
+        let (ended, code) = process::collect()?;
+        if ended == program {
+            return Some(code);
         }
     }
 }

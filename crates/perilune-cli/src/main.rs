@@ -10,6 +10,7 @@
 //! | `protected.rs` | calls with a traceback, messages on standard error |
 //! | `init.rs` | what is to be done as process 1, in a container |
 //! | `signals.rs` | what the process does about signals |
+//! | `sys.rs`, `sys/` | what is Linux |
 //! | `repl.rs`, `repl/`, `terminal.rs` | the interactive mode, in pipes and on a terminal |
 //!
 //! Lua code runs in protected mode only; what else may fail ends in a message and exit code 1.
@@ -23,6 +24,7 @@ mod protected;
 mod repl;
 mod run;
 mod signals;
+mod sys;
 mod terminal;
 
 use commands::manual;

@@ -8,6 +8,7 @@
 //!
 //! While `os.execute` runs a command, SIGINT is the command's affair, as it is while C's `system` runs.
 
+use crate::sys::signal::{self, Action, set_action};
 use perilune_vm::InterruptHandle;
 use std::io::PipeReader;
 use std::os::fd::{IntoRawFd, OwnedFd};
@@ -26,34 +27,34 @@ static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 static NOTE: extern "C" fn() = note;
 
 extern "C" fn note() {
-    if action(libc::SIGPIPE) == libc::SIG_IGN {
+    if signal::is_ignored(signal::PIPE) {
         PIPE_IGNORED.store(true, Ordering::Relaxed);
     }
 }
 
 /// Sets what the essay says. Called first of all.
 pub fn set_up() {
-    let pipe = if PIPE_IGNORED.load(Ordering::Relaxed) { libc::SIG_IGN } else { libc::SIG_DFL };
-    set_action(libc::SIGPIPE, pipe);
-    set_action(libc::SIGCHLD, libc::SIG_DFL);
+    let pipe = if PIPE_IGNORED.load(Ordering::Relaxed) { Action::Ignore } else { Action::Default };
+    set_action(signal::PIPE, pipe);
+    set_action(signal::CHLD, Action::Default);
 }
 
 /// SIGINT is an error in the state of `handle` while `f` runs. A second one ends the program, should the
 /// first not have come to a poll.
 pub fn with_interrupts<T>(handle: InterruptHandle, f: impl FnOnce() -> T) -> T {
     let _ = INTERRUPT.set(handle);
-    set_action(libc::SIGINT, on_interrupt as extern "C" fn(libc::c_int) as libc::sighandler_t);
+    set_action(signal::INT, Action::Call(on_interrupt));
     let result = f();
-    set_action(libc::SIGINT, libc::SIG_DFL);
+    set_action(signal::INT, Action::Default);
     result
 }
 
 /// Does nothing but loads, stores, `sigaction` and writing to a descriptor, all safe in a handler.
-extern "C" fn on_interrupt(_: libc::c_int) {
+extern "C" fn on_interrupt(_: i32) {
     if perilune_stdlib::os::runs_command() {
         return;
     }
-    set_action(libc::SIGINT, on_last_interrupt as extern "C" fn(libc::c_int) as libc::sighandler_t);
+    set_action(signal::INT, Action::Call(on_last_interrupt));
     if let Some(handle) = INTERRUPT.get() {
         handle.raise();
     }
@@ -61,11 +62,11 @@ extern "C" fn on_interrupt(_: libc::c_int) {
 }
 
 /// The second one: what the default action does, once the terminal is what it was.
-extern "C" fn on_last_interrupt(signal: libc::c_int) {
+extern "C" fn on_last_interrupt(signal: i32) {
     perilune_io::restore_terminal();
-    set_action(signal, libc::SIG_DFL);
-    // SAFETY: async-signal-safe. The signal is blocked here, and happens when this returns.
-    unsafe { libc::raise(signal) };
+    set_action(signal, Action::Default);
+    // It is blocked here, and happens when this returns.
+    signal::raise(signal);
 }
 
 static TOLD: AtomicI32 = AtomicI32::new(-1);
@@ -73,11 +74,11 @@ static TOLD: AtomicI32 = AtomicI32::new(-1);
 /// SIGINT does nothing here while `f` waits for a process that hears of it itself, as both do from a
 /// terminal.
 pub fn while_interrupts_are_anothers<T>(f: impl FnOnce() -> T) -> T {
-    extern "C" fn nothing(_: libc::c_int) {}
+    extern "C" fn nothing(_: i32) {}
     // A handler, and not SIG_IGN, which the other process would inherit.
-    set_action(libc::SIGINT, nothing as extern "C" fn(libc::c_int) as libc::sighandler_t);
+    set_action(signal::INT, Action::Call(nothing));
     let result = f();
-    set_action(libc::SIGINT, libc::SIG_DFL);
+    set_action(signal::INT, Action::Default);
     result
 }
 
@@ -90,39 +91,14 @@ pub fn interrupts_as_bytes() -> std::io::Result<PipeReader> {
     let (reader, writer) = std::io::pipe()?;
     // Open for as long as the process lives: a handler cannot know when it may be closed.
     TOLD.store(OwnedFd::from(writer).into_raw_fd(), Ordering::SeqCst);
-    for signal in [libc::SIGINT, libc::SIGTERM] {
-        set_action(signal, tell as extern "C" fn(libc::c_int) as libc::sighandler_t);
+    for signal in [signal::INT, signal::TERM] {
+        set_action(signal, Action::Call(tell));
     }
     Ok(reader)
 }
 
 /// Does nothing but a load, `sigaction` and `write`, all safe in a handler; `errno` is as it was.
-extern "C" fn tell(signal: libc::c_int) {
-    set_action(signal, libc::SIG_DFL);
-    // SAFETY: the thread's own `errno`; one byte that is there, to a descriptor that stays open.
-    unsafe {
-        let errno = *libc::__errno_location();
-        libc::write(TOLD.load(Ordering::SeqCst), b"!".as_ptr().cast(), 1);
-        *libc::__errno_location() = errno;
-    }
-}
-
-fn set_action(signal: libc::c_int, action: libc::sighandler_t) {
-    // SAFETY: zero is a valid `sigaction`: no flags, and the mask is emptied; the action is the default one,
-    // to ignore the signal, or `on_interrupt`, which is async-signal-safe.
-    unsafe {
-        let mut new: libc::sigaction = std::mem::zeroed();
-        new.sa_sigaction = action;
-        libc::sigemptyset(&mut new.sa_mask);
-        libc::sigaction(signal, &new, std::ptr::null_mut());
-    }
-}
-
-fn action(signal: libc::c_int) -> libc::sighandler_t {
-    // SAFETY: zero is a valid `sigaction`, and a valid place for one.
-    unsafe {
-        let mut now: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(signal, std::ptr::null(), &mut now);
-        now.sa_sigaction
-    }
+extern "C" fn tell(signal: i32) {
+    set_action(signal, Action::Default);
+    signal::write_byte(TOLD.load(Ordering::SeqCst), b'!');
 }

@@ -160,7 +160,8 @@ fn a_ring_is_waited_for_by_a_thread() {
         return;
     }
     let both = [("PERILUNE_IO", "uring"), ("PERILUNE_IO_POLL", "lease")];
-    let said = "perilune: PERILUNE_IO_POLL=lease: only with epoll; with PERILUNE_IO=uring a thread of its own waits for sockets\n";
+    let said = "perilune: PERILUNE_IO_POLL=lease: only with epoll; with PERILUNE_IO=uring a thread of its \
+        own waits for sockets\n";
     assert_eq!(output(perilune(PROGRAM, &both)), ran("uring", said));
     let lease = [("PERILUNE_IO", "epoll"), ("PERILUNE_IO_POLL", "lease")];
     assert_eq!(output(perilune(PROGRAM, &lease)), ran("epoll", ""));

@@ -64,7 +64,8 @@ const FILES: &[(&str, &str)] = &[
     ),
     (
         "deep/part/init.lua",
-        "local name, file = ... assert(name == 'deep.part' and file == './deep/part/init.lua') return 'hello'",
+        "local name, file = ... assert(name == 'deep.part' and file == './deep/part/init.lua') return \
+         'hello'",
     ),
     ("data/names.txt", "Ada"),
 ];
@@ -148,7 +149,8 @@ fn what_goes_in() {
         }
         output.status.code()
     };
-    let c = "perilune build: needs_c.lua:1: module 'clib' is a C module (./clib.so), which cannot be part of an executable\n";
+    let c = "perilune build: needs_c.lua:1: module 'clib' is a C module (./clib.so), which cannot be part of \
+        an executable\n";
     let none = "perilune build: needs_c.lua:2: module 'nowhere' is not found in ./?.lua;./?/init.lua\n";
     assert_eq!(fails(&["-o", "x", "needs_c.lua"], &[c, none, "--without NAME"]), Some(1));
     assert!(!project.0.join("x").exists());
@@ -223,12 +225,14 @@ fn what_runs_ask_for_is_put_in() {
              local kind, data = ...\n\
              local plugin = require('plugins.' .. kind)\n\
              print(plugin.name, pl.asset(data .. '.txt'))\n\
-             if arg[3] then dofile 'app/settings.lua' io.open('app/log.txt'):close() io.open('elsewhere/new', 'w'):close() os.exit(3) end",
+             if arg[3] then dofile 'app/settings.lua' io.open('app/log.txt'):close() \
+             io.open('elsewhere/new', 'w'):close() os.exit(3) end",
         ),
         ("app/plugins/csv.lua", "return {name = 'csv', part = require 'plugins.common'}"),
         (
             "app/plugins/xml.lua",
-            "return {name = 'xml', pool = require 'perilune'.pool.new({workers = 1}):async(function() return require 'plugins.deep' end):await()}",
+            "return {name = 'xml', pool = require 'perilune'.pool.new({workers = 1}):async(function() return \
+             require 'plugins.deep' end):await()}",
         ),
         ("app/plugins/common.lua", "return 1"),
         ("app/plugins/deep.lua", "return 2"),
@@ -253,14 +257,17 @@ fn what_runs_ask_for_is_put_in() {
     let said = project.build(&all);
     let want = format!(
         "csv\t1\nxml\t2\n\
-         perilune build: the run 'xml 'two words' end' ended with exit code 3; what it had asked for until then is put in\n\
+         perilune build: the run 'xml 'two words' end' ended with exit code 3; what it had asked for until \
+         then is put in\n\
          perilune build: a run required module 'plugins.csv' (./app/plugins/csv.lua)\n\
          perilune build: a run required module 'plugins.deep' (./app/plugins/deep.lua)\n\
          perilune build: a run required module 'plugins.xml' (./app/plugins/xml.lua)\n\
          perilune build: a run asked for asset 'one.txt'\n\
          perilune build: a run asked for asset 'two words.txt'\n\
-         perilune build: app/settings.lua is not put in: a run loaded it by the name of its file (require finds what is in an executable)\n\
-         perilune build: app/log.txt is not put in: a run opened it by the name of its file (pl.asset finds what is in an executable)\n\
+         perilune build: app/settings.lua is not put in: a run loaded it by the name of its file (require \
+         finds what is in an executable)\n\
+         perilune build: app/log.txt is not put in: a run opened it by the name of its file (pl.asset finds \
+         what is in an executable)\n\
          {computed}"
     );
     assert_eq!(said, want);

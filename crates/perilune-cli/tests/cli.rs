@@ -18,7 +18,8 @@ fn place() -> Folder {
         ("args.lua", "print(#arg, arg[0], ...)"),
         (
             "neg.lua",
-            "local i = 0; while arg[i] do io.write(i, '=', arg[i]:match('[^/]*$'), ' '); i = i - 1 end print()",
+            "local i = 0; while arg[i] do io.write(i, '=', arg[i]:match('[^/]*$'), ' '); i = i - 1 end \
+             print()",
         ),
         ("fail.lua", "local function f()\n  error('failed here')\nend\nf()\n"),
         ("shebang.lua", "#!/usr/bin/env lua\nprint(debug.getinfo(1, 'l').currentline)"),
@@ -147,10 +148,14 @@ fn modules() {
 
 #[test]
 fn bad_options() {
-    let usage = "usage: ./lua [options] [script [args]]\nAvailable options are:\n  -e stat   execute string 'stat'\n  -i        enter \
-        interactive mode after executing 'script'\n  -l mod    require library 'mod' into global 'mod'\n  -l g=mod  require \
-        library 'mod' into global 'g'\n  -v        show version information\n  -E        ignore environment variables\n  \
-        -W        turn warnings on\n  --        stop handling options\n  -         stop handling options and execute stdin\n";
+    let usage = "usage: ./lua [options] [script [args]]\n\
+        Available options are:\n  -e stat   execute string 'stat'\n  -i        enter \
+        interactive mode after executing 'script'\n  -l mod    require library 'mod' into global 'mod'\n  -l \
+        g=mod  require \
+        library 'mod' into global 'g'\n  -v        show version information\n  -E        ignore environment \
+        variables\n  \
+        -W        turn warnings on\n  --        stop handling options\n  -         stop handling options and \
+        execute stdin\n";
     for (args, message) in [
         (&["-x"][..], "unrecognized option '-x'"),
         (&["-vv"], "unrecognized option '-vv'"),
@@ -188,7 +193,8 @@ fn standard_input() {
     let failed = ran(&["-"], "local x = nil\nx.y = 1");
     assert_eq!(
         failed.stderr,
-        "lua: stdin:2: attempt to index a nil value (local 'x')\nstack traceback:\n\tstdin:2: in main chunk\n\t[C]: in ?\n"
+        "lua: stdin:2: attempt to index a nil value (local 'x')\nstack traceback:\n\tstdin:2: in main chunk\n\
+         \t[C]: in ?\n"
     );
     assert_eq!(failed.code, Some(1));
     // Without a script a failure on standard input is reported but does not count.
@@ -206,17 +212,20 @@ fn standard_input() {
 fn failures() {
     fails(
         &["fail.lua"],
-        "lua: fail.lua:2: failed here\nstack traceback:\n\t[C]: in function 'error'\n\tfail.lua:2: in local 'f'\n\tfail.lua:4: in main chunk\n\t[C]: in ?\n",
+        "lua: fail.lua:2: failed here\nstack traceback:\n\t[C]: in function 'error'\n\
+         \tfail.lua:2: in local 'f'\n\tfail.lua:4: in main chunk\n\t[C]: in ?\n",
     );
     fails(
         &["-e", "error('m', 0)"],
-        "lua: m\nstack traceback:\n\t[C]: in function 'error'\n\t(command line):1: in main chunk\n\t[C]: in ?\n",
+        "lua: m\nstack traceback:\n\t[C]: in function 'error'\n\t(command line):1: in main chunk\n\
+         \t[C]: in ?\n",
     );
     for (value, message) in [("{}", "table"), ("", "nil"), ("true", "boolean"), ("print", "function")] {
         fails(
             &["-e", &format!("error({value})")],
             &format!(
-                "lua: (error object is a {message} value)\nstack traceback:\n\t[C]: in function 'error'\n\t(command line):1: in main chunk\n\t[C]: in ?\n"
+                "lua: (error object is a {message} value)\nstack traceback:\n\t[C]: in function 'error'\n\
+                 \t(command line):1: in main chunk\n\t[C]: in ?\n"
             ),
         );
     }
@@ -233,7 +242,8 @@ fn failures() {
     assert_eq!((ran.stdout.as_str(), ran.code), ("kept", Some(1)));
     fails(
         &["-e", "local t = setmetatable({}, {__index = function(t, k) return k.x.y end}); print(t.a)"],
-        "lua: (command line):1: attempt to index a nil value (field 'x')\nstack traceback:\n\t(command line):1: in metamethod 'index'\n\t(command line):1: in main chunk\n\t[C]: in ?\n",
+        "lua: (command line):1: attempt to index a nil value (field 'x')\nstack traceback:\n\
+         \t(command line):1: in metamethod 'index'\n\t(command line):1: in main chunk\n\t[C]: in ?\n",
     );
 }
 
@@ -266,7 +276,8 @@ fn init_variables() {
     let failed = ran(&[("LUA_INIT", "error 'in init'")], &["-e", "print 'never'"]);
     assert_eq!(
         failed.stderr,
-        "lua: LUA_INIT:1: in init\nstack traceback:\n\t[C]: in function 'error'\n\tLUA_INIT:1: in main chunk\n\t[C]: in ?\n"
+        "lua: LUA_INIT:1: in init\nstack traceback:\n\t[C]: in function 'error'\n\
+         \tLUA_INIT:1: in main chunk\n\t[C]: in ?\n"
     );
     assert_eq!((failed.stdout.as_str(), failed.code), ("", Some(1)));
     assert_eq!(
@@ -337,7 +348,8 @@ fn interactive_mode_in_a_pipe() {
     assert_eq!(stdout, "> > > >> > \n");
     assert_eq!(
         stderr,
-        "stdin:1: unexpected symbol near '='\ne\nstack traceback:\n\t[C]: in function 'error'\n\tstdin:1: in main chunk\n\t[C]: in ?\nstdin:2: <name> expected near '1'\n"
+        "stdin:1: unexpected symbol near '='\ne\nstack traceback:\n\t[C]: in function 'error'\n\
+         \tstdin:1: in main chunk\n\t[C]: in ?\nstdin:2: <name> expected near '1'\n"
     );
     let (_, stderr) = text("print = nil\n5\n");
     assert_eq!(stderr, "error calling 'print' (attempt to call a nil value)\n");
@@ -401,7 +413,8 @@ fn sigint_is_an_error() {
         "load(('x=1 '):rep(1e7))",
         "assert(load(function() return 'x=1 ' end))",
         "table.concat(setmetatable({}, {__index = function() return '' end}), '', 1, 1 << 62)",
-        "local a, b = ('x'):rep(1e6) .. 1, ('x'):rep(1e6) .. 2 local t = {} for i = 1, 1e5 do t[i] = i % 2 == 0 and a or b end table.sort(t)",
+        "local a, b = ('x'):rep(1e6) .. 1, ('x'):rep(1e6) .. 2 local t = {} for i = 1, 1e5 do t[i] = i % 2 \
+         == 0 and a or b end table.sort(t)",
         // System calls that wait.
         "io.read('a')",
         "for l in io.lines() do end",

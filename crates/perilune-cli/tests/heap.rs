@@ -230,7 +230,8 @@ fn a_script_is_looked_at_while_it_runs() {
     let folder = Folder::new();
     folder.write(
         "grow.lua",
-        "local pl = require 'perilune' log = {} for n = 1, 100 do log[n] = ('x'):rep(1000) .. n pl.sleep(0.05) end",
+        "local pl = require 'perilune' log = {} for n = 1, 100 do log[n] = ('x'):rep(1000) .. n \
+         pl.sleep(0.05) end",
     );
     let j = json(&folder, &["heap", "--json", "--at", "1", "--at", "4", "grow.lua"]);
     let first = &j.list("growth")[0];

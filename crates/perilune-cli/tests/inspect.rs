@@ -44,8 +44,10 @@ fn values_that_are_no_tables() {
 
 #[test]
 fn strings_can_be_read_back() {
-    let all = "local t = {} for i = 0, 255 do t[#t + 1] = string.char(i) t[#t + 1] = string.char(i) .. '7' end \
-        t[#t + 1] = '\\u{85}\\u{10ffff}\\xff' local s = table.concat(t) print(load('return ' .. inspect(s))() == s)";
+    let all = "local t = {} for i = 0, 255 do t[#t + 1] = string.char(i) t[#t + 1] = string.char(i) .. '7' \
+        end \
+        t[#t + 1] = '\\u{85}\\u{10ffff}\\xff' local s = table.concat(t) print(load('return ' .. \
+        inspect(s))() == s)";
     assert_eq!(run(all), "true");
 }
 
@@ -116,7 +118,8 @@ fn limits_are_said() {
     shows("('x'):rep(100), {string = 5}", "\"xxxxx\"..<100 bytes>");
     shows("{1, 2, 3, 4, 5}, {total = 3}", "{1, 2, 3, <2 more>}");
     // A tree that is as large as it likes is a text that is not.
-    let program = "local function tree(n) if n == 0 then return 1 end local t = {} for i = 1, 10 do t[i] = tree(n - 1) end return t end \
+    let program = "local function tree(n) if n == 0 then return 1 end local t = {} for i = 1, 10 do t[i] = \
+        tree(n - 1) end return t end \
         print(#inspect(tree(5)) < 200000)";
     assert_eq!(run(program), "true");
     // A list without end, or as good as.
@@ -139,7 +142,8 @@ fn lines() {
     let numbers = "local t = {} for i = 1, 30 do t[i] = i end print(inspect(t, {width = 40}))";
     assert_eq!(
         run(numbers),
-        "{\n  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,\n  13, 14, 15, 16, 17, 18, 19, 20, 21,\n  22, 23, 24, 25, 26, 27, 28, 29, 30\n}"
+        "{\n  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,\n  13, 14, 15, 16, 17, 18, 19, 20, 21,\n  22, 23, 24, \
+         25, 26, 27, 28, 29, 30\n}"
     );
     let coloured = "print(inspect({1, 'a', true}, {colour = true}))";
     assert_eq!(run(coloured), "{\x1b[36m1\x1b[0m, \x1b[32m\"a\"\x1b[0m, \x1b[33mtrue\x1b[0m}");

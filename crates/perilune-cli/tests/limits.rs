@@ -38,14 +38,17 @@ const GREEDY: &[&str] = &[
     "print(pcall(function() local t = {} for i = 1, 1e9 do t[i] = {} end end))",
     "print(pcall(function() local t for i = 1, 1e9 do t = {t, {}} end end))",
     // Old objects are stored into, more and more of them, each time with something new.
-    "print(pcall(function() local t = {} for i = 1, 1e9 do t[i] = {} for k = 1, i, i // 1000 + 1 do t[k][1] = {} end end end))",
+    "print(pcall(function() local t = {} for i = 1, 1e9 do t[i] = {} for k = 1, i, i // 1000 + 1 do t[k][1] \
+     = {} end end end))",
     "print(pcall(function() local f, e = load(('x = x + 1 '):rep(500000)) error(e, 0) end))",
-    "print(pcall(function() local s = ('x'):rep(1 << 20) local t = {} for i = 1, 1000 do t[i] = s end return table.concat(t) end))",
+    "print(pcall(function() local s = ('x'):rep(1 << 20) local t = {} for i = 1, 1000 do t[i] = s end return \
+     table.concat(t) end))",
     "print(pcall(function() return ('x'):rep(1 << 22):gsub('x', ('y'):rep(1000)) end))",
     "print(pcall(function() return #io.open('/dev/zero'):read(1 << 30) end))",
     "local json = require 'perilune.json' \
      print(pcall(function() return json.decode('[' .. ('{\"a\":[]},'):rep(3000000) .. '1]') end))",
-    "local json = require 'perilune.json' local t = {} for i = 1, 20000 do t[i] = i end local u = {} for i = 1, 2000 do u[i] = t end \
+    "local json = require 'perilune.json' local t = {} for i = 1, 20000 do t[i] = i end local u = {} for i = \
+     1, 2000 do u[i] = t end \
      print(pcall(json.encode, u))",
     "local json = require 'perilune.json' local d = json.decoder() \
      print(pcall(function() local s = '[' .. ('x'):rep(1 << 20) while true do d:feed(s)() end end))",
@@ -59,7 +62,8 @@ const MANY_DOMAINS: &str = "local pl = require 'perilune' local ds, ended = {}, 
        ds[i] = pl.domain.spawn(function() local t = {} for i = 1, 20000 do t[i] = {i} end return #t end) \
      end \
      for _, d in ipairs(ds) do \
-       local ok, e = pcall(d.join, d) assert(ok or tostring(e):find('not enough memory'), e) ended = ended + 1 \
+       local ok, e = pcall(d.join, d) assert(ok or tostring(e):find('not enough memory'), e) ended = ended + \
+     1 \
      end \
      print(ended)";
 

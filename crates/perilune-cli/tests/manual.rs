@@ -324,7 +324,8 @@ fn completions_of_zsh() {
 /// docs/command.md has the help of every command; PERILUNE_BLESS=1 writes it anew.
 #[test]
 fn the_documentation_has_every_command() {
-    const BEGIN: &str = "<!-- From here on written by the test `manual`: PERILUNE_BLESS=1 cargo test -p perilune-cli --test manual -->\n";
+    const BEGIN: &str = "<!-- From here on written by the test `manual`: PERILUNE_BLESS=1 cargo test -p \
+        perilune-cli --test manual -->\n";
     let place = Place::new(&[]);
     let mut list = format!("\n```text\n{}```\n", place.prints(&["--help"]));
     for words in commands(&place) {

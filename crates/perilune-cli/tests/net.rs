@@ -285,7 +285,9 @@ print(again ~= nil)
         let _ = writeln!(std::io::stderr(), "skipped: the system gives no network of its own");
         return;
     }
-    let said = "cannot connect to 127.0.0.1:30000: no port of this machine is free for it, or the machine has no address of that kind; connections that are kept and used again need fewer ports: Cannot assign requested address";
+    let said = "cannot connect to 127.0.0.1:30000: no port of this machine is free for it, or the machine \
+        has no address of that kind; connections that are kept and used again need fewer ports: Cannot \
+        assign requested address";
     let expected = format!("4\tEADDRNOTAVAIL\n{said}\nEADDRINUSE\ntrue\n");
     assert_eq!(perilune_test::text(&output.stdout), expected, "{output:?}");
 }

@@ -52,7 +52,8 @@ fn values_are_shown_with_what_is_in_them() {
     shows(
         &mut pty,
         "error({code = 1})",
-        "(error object is a table value: {code = 1})\nstack traceback:\n\t[C]: in function 'error'\n\tstdin:1: in main chunk\n\t[C]: in ?",
+        "(error object is a table value: {code = 1})\nstack traceback:\n\t[C]: in function 'error'\n\
+         \tstdin:1: in main chunk\n\t[C]: in ?",
     );
     shows(
         &mut pty,
@@ -104,7 +105,8 @@ fn locals_live_on() {
         // What fails keeps nothing.
         (
             "local bad = 1 error('e', 0)",
-            "e\nstack traceback:\n\t[C]: in function 'error'\n\tstdin:1: in function <stdin:1>\n\t(...tail calls...)\n\t[C]: in ?",
+            "e\nstack traceback:\n\t[C]: in function 'error'\n\tstdin:1: in function <stdin:1>\n\
+             \t(...tail calls...)\n\t[C]: in ?",
         ),
         ("bad", "nil"),
         ("local n = nil", ""),

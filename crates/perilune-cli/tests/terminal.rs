@@ -66,7 +66,8 @@ fn the_terminal_is_restored() {
         ("os.execute 'kill -TERM $PPID' while true do end", "[143]"),
         ("os.execute 'kill -HUP $PPID' require 'perilune'.sleep(100)", "[129]"),
         (
-            "os.execute '(sleep 0.1; while kill -INT $PPID; do sleep 0.2; done 2> /dev/null) &' while true do pcall(function() while true do end end) end",
+            "os.execute '(sleep 0.1; while kill -INT $PPID; do sleep 0.2; done 2> /dev/null) &' while true \
+             do pcall(function() while true do end end) end",
             "[130]",
         ),
         ("raw:restore() raw = tty.raw() raw = nil collectgarbage()", "[0]"),

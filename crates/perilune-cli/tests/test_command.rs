@@ -96,8 +96,10 @@ end)
     )]);
     let ran = project.test(&["-v"]);
     assert_eq!(ran.code, Some(0), "{}", ran.out);
-    let want = "setup file, body outer, setup outer, lazy outer, before file, before outer, one, finally, after file, after outer, \
-        body inner, before file, before outer, before inner, two, after file, after outer, setup empty, lazy down outer, down outer";
+    let want = "setup file, body outer, setup outer, lazy outer, before file, before outer, one, finally, \
+        after file, after outer, \
+        body inner, before file, before outer, before inner, two, after file, after outer, setup empty, lazy \
+        down outer, down outer";
     // Of a block the inner functions come first afterwards.
     let want = want.replace("after file, after outer", "after outer, after file");
     let got = ran.out.split("  output:\n    ").nth(1).unwrap().lines().next().unwrap();
@@ -202,8 +204,10 @@ fn failures_say_what_and_where() {
     let project = Project::new(&[
         (
             "a_spec.lua",
-            "describe('a', function()\n  it('differs', function()\n    assert.same({1, 2, k = {x = 1}}, {1, 3, k = {x = 1}, n = 4})\n  end)\n  \
-                 it('errs', function()\n    local t\n    t.x = 1\n  end)\n  it('later')\n  it('not now', function() pending('reason') end)\nend)\nprint('some output')\n",
+            "describe('a', function()\n  it('differs', function()\n    assert.same({1, 2, k = {x = 1}}, {1, \
+                 3, k = {x = 1}, n = 4})\n  end)\n  \
+                 it('errs', function()\n    local t\n    t.x = 1\n  end)\n  it('later')\n  it('not now', \
+                 function() pending('reason') end)\nend)\nprint('some output')\n",
         ),
         ("b_test.lua", "assert(1 + 1 == 2)\n"),
         (
@@ -262,7 +266,8 @@ fn tap_and_junit() {
     let files = [
         (
             "a_spec.lua",
-            "it('good #tag', function() end)\nit('bad <&>', function() assert.equal(1, 2) end)\nit('later')\n",
+            "it('good #tag', function() end)\nit('bad <&>', function() assert.equal(1, 2) end)\n\
+             it('later')\n",
         ),
         ("b_test.lua", "print('a\\0b <x>') error('no', 0)\n"),
     ];
@@ -270,7 +275,8 @@ fn tap_and_junit() {
     let ran = project.test(&["--format", "tap"]);
     assert_eq!(ran.code, Some(1));
     let want = "TAP version 13\nok 1 - a_spec.lua: good \\#tag\nnot ok 2 - a_spec.lua: bad <&>\n# failed\n\
-        # a_spec.lua:2: expected objects to be equal\n# expected: 1\n#   actual: 2\nok 3 - a_spec.lua: later # SKIP\n\
+        # a_spec.lua:2: expected objects to be equal\n# expected: 1\n#   actual: 2\n\
+        ok 3 - a_spec.lua: later # SKIP\n\
         not ok 4 - b_test.lua: b_test.lua\n# error\n# no\n#   b_test.lua:1: in local 'f'\n1..4\n";
     assert_eq!(ran.out, want);
     let ran = project.test(&["--format", "junit", "-o", "report.xml"]);
@@ -315,9 +321,12 @@ fn files_do_not_see_each_other() {
     let project = Project::new(&files);
     project.passes(&["-j", "1"], "3 passed in 3 files, ");
     // Within a file it is what `insulate` is for.
-    let text = "insulate('in', function() G = 1 require 'mod' it('sees it', function() assert.equal(1, G) end) end)\n\
-        describe('after', function() it('is gone', function() assert.is_nil(G) assert.is_nil(package.loaded.mod) end) end)\n\
-        expose('out', function() E = 1 end)\ndescribe('then', function() it('is there', function() assert.equal(1, E) end) end)";
+    let text = "insulate('in', function() G = 1 require 'mod' it('sees it', function() assert.equal(1, G) \
+        end) end)\n\
+        describe('after', function() it('is gone', function() assert.is_nil(G) \
+        assert.is_nil(package.loaded.mod) end) end)\n\
+        expose('out', function() E = 1 end)\n\
+        describe('then', function() it('is there', function() assert.equal(1, E) end) end)";
     let project = Project::new(&[("a_spec.lua", text), ("src/mod.lua", "return {}")]);
     project.passes(&[], "3 passed in 1 file, ");
 }
@@ -338,14 +347,16 @@ fn tests_that_hang_are_ended() {
     let files = [(
         "a_spec.lua",
         "it('hangs', function() while true do end end)\nit('goes on', function() end)\n\
-         it('catches', function() while true do pcall(function() while true do end end) end end)\nit('is not run', function() end)\n",
+         it('catches', function() while true do pcall(function() while true do end end) end end)\n\
+         it('is not run', function() end)\n",
     )];
     let project = Project::new(&files);
     let ran = project.test(&["--timeout", "2s"]);
     assert_eq!(ran.code, Some(1));
     for part in [
         "FAIL a_spec.lua: 1 passed, 2 timed out (T s)\n",
-        "  timed out: hangs (line 1)\n    it takes more than 2.000 s\n    a_spec.lua:1: interrupted!\n      a_spec.lua:1: in function <a_spec.lua:1>\n",
+        "  timed out: hangs (line 1)\n    it takes more than 2.000 s\n    a_spec.lua:1: interrupted!\n      \
+         a_spec.lua:1: in function <a_spec.lua:1>\n",
         "  timed out: catches\n    in this test, the process was ended",
         "what comes after it in the file was not run",
     ] {
@@ -362,7 +373,8 @@ fn files_that_end_early_take_no_other_along() {
         ),
         (
             "b_spec.lua",
-            "it('is killed', function() local f = io.popen('kill -9 ' .. io.open('/proc/self/stat'):read('n')) f:close() while true do end end)",
+            "it('is killed', function() local f = io.popen('kill -9 ' .. \
+             io.open('/proc/self/stat'):read('n')) f:close() while true do end end)",
         ),
         ("c_spec.lua", "it('is good', function() end)"),
         // What it leaves behind keeps its output open.
@@ -373,7 +385,8 @@ fn files_that_end_early_take_no_other_along() {
     let ran = project.test(&[]);
     assert_eq!(ran.code, Some(1));
     for part in [
-        "  error: leaves\n    in this test, the process ended with exit code 0; what comes after it in the file was not run\n  output:\n    so far\n",
+        "  error: leaves\n    in this test, the process ended with exit code 0; what comes after it in the \
+         file was not run\n  output:\n    so far\n",
         "  error: is killed\n    in this test, signal 9 ended the process",
         "ok   c_spec.lua: 1 passed",
         "ok   d_spec.lua: 1 passed",
@@ -388,7 +401,8 @@ fn what_is_run() {
     let files = [
         (
             "a_spec.lua",
-            "describe('x', function() it('one #fast', function() end) it('two #slow', function() error 'slow' end) end)",
+            "describe('x', function() it('one #fast', function() end) it('two #slow', function() error \
+             'slow' end) end)",
         ),
         ("b_test.lua", "error 'plain'"),
         ("c.lua", "error 'no test'"),
@@ -421,14 +435,16 @@ fn settings_of_a_project() {
     let files = [
         (
             ".busted",
-            "return {_all = {ROOT = {'checks'}, pattern = '^check', lpath = './lib/?.lua', ['exclude-pattern'] = 'old'}, \
+            "return {_all = {ROOT = {'checks'}, pattern = '^check', lpath = './lib/?.lua', \
+            ['exclude-pattern'] = 'old'}, \
             default = {helper = 'help.lua', tags = 'now'}}",
         ),
         ("help.lua", "HELPED = true"),
         ("lib/mine.lua", "return 'mine'"),
         (
             "checks/check_a.lua",
-            "require 'busted.runner'() it('#now', function() assert.is_true(HELPED) assert.equal('mine', require 'mine') end) it('other', error)",
+            "require 'busted.runner'() it('#now', function() assert.is_true(HELPED) assert.equal('mine', \
+             require 'mine') end) it('other', error)",
         ),
         ("checks/check_old.lua", "error 'old'"),
         ("checks/b_spec.lua", "error 'not by this name'"),
@@ -444,8 +460,10 @@ fn settings_of_a_project() {
 /// Tests see an ordinary program: `arg`, an empty standard input, domains.
 #[test]
 fn what_a_test_is_in() {
-    let text = "it('is', function() assert.equal('a_spec.lua', arg[0]) assert.is_nil(io.read()) assert.is_nil(os.getenv('PERILUNE_TEST_WORKER')) end)\n\
-        it('has domains', function() local pl = require 'perilune' assert.equal(7, pl.domain.spawn(function() return 7 end):join()) end)";
+    let text = "it('is', function() assert.equal('a_spec.lua', arg[0]) assert.is_nil(io.read()) \
+        assert.is_nil(os.getenv('PERILUNE_TEST_WORKER')) end)\n\
+        it('has domains', function() local pl = require 'perilune' assert.equal(7, \
+        pl.domain.spawn(function() return 7 end):join()) end)";
     Project::new(&[("a_spec.lua", text)]).passes(&[], "2 passed in 1 file, ");
 }
 
@@ -493,7 +511,8 @@ end)
         assert!(lcov.lines().any(|l| l == line), "{line}\n{lcov}");
     }
     assert_eq!(lcov.matches("SF:").count(), 1, "test files and texts are left out: {lcov}");
-    let table = "lines executed\nfile       lines       %  not executed\nsrc/m.lua     16   87.5%  6-7\nall           16   87.5%\n";
+    let table = "lines executed\nfile       lines       %  not executed\nsrc/m.lua     16   87.5%  6-7\n\
+        all           16   87.5%\n";
     assert!(ran.err.ends_with(table), "{}", ran.err);
 
     // A report for programs stays one.
@@ -544,7 +563,8 @@ fn what_a_changed_file_concerns_is_run_again() {
         // It makes a file, reads it, and reads another one.
         (
             "spec/data_test.lua",
-            "local f = io.open('made.txt', 'w') f:write(os.time(), os.clock()) f:close() assert(io.open('made.txt')):close()\n\
+            "local f = io.open('made.txt', 'w') f:write(os.time(), os.clock()) f:close() \
+             assert(io.open('made.txt')):close()\n\
              assert(io.open('data.txt')):close()",
         ),
         ("src/a.lua", "return 1"),
@@ -615,7 +635,8 @@ fn what_a_changed_file_concerns_is_run_again() {
 #[test]
 fn a_watch_ends_with_its_tests() {
     let text = "local f = io.open('/proc/self/stat') print(f:read('n')) f:close()\n\
-                local g = io.open('pid.new', 'w') g:write(io.open('/proc/self/stat'):read('n')) g:close() os.rename('pid.new', 'pid')\n\
+                local g = io.open('pid.new', 'w') g:write(io.open('/proc/self/stat'):read('n')) g:close() \
+                os.rename('pid.new', 'pid')\n\
                 while true do pcall(function() while true do end end) end";
     let project = Project::new(&[("a_test.lua", text)]);
     let watching = Watching::start(&project, &[]);

@@ -59,7 +59,8 @@ const FAILED: &str = "local function failed(t) while t:status() == 'pending' do 
 #[test]
 fn a_collection_tells_of_the_dead_that_it_finds() {
     let mut program = Program::start(&format!(
-        "{FAILED} do local t = pool:async(function() error 'mine' end) failed(t) end collectgarbage() io.read()"
+        "{FAILED} do local t = pool:async(function() error 'mine' end) failed(t) end collectgarbage() \
+         io.read()"
     ));
     program.told("mine");
     assert!(!program.end().1.contains("failed"));
@@ -109,7 +110,8 @@ fn handles_that_are_alive_are_told_at_every_way_out() {
         assert_eq!(got, Some(code), "{out}: {errors}");
     }
     let (errors, _) = errors_of(
-        "d = pl.domain.spawn('own', function() error 'mine' end) while d:status() == 'running' do pl.sleep(0) end os.exit(0)",
+        "d = pl.domain.spawn('own', function() error 'mine' end) while d:status() == 'running' do \
+         pl.sleep(0) end os.exit(0)",
     );
     assert_eq!(errors.matches("domain 'own' failed and nobody waited for it").count(), 1, "{errors}");
 }
@@ -122,7 +124,8 @@ fn who_asks_late_is_told_and_nobody_else() {
         "local t = pool:async(function() error 'mine' end) io.read() pcall(t.await, t)",
         "local t = pl.domain.spawn(function() error 'mine' end) pl.sleep(1.2) pcall(t.join, t) os.exit(0)",
         "pcall(pl.await_all, { pool:async(function() error 'mine' end) })",
-        "local t = pool:async(function() error 'mine' end) collectgarbage() pcall(t.await, t) t = nil collectgarbage()",
+        "local t = pool:async(function() error 'mine' end) collectgarbage() pcall(t.await, t) t = nil \
+         collectgarbage()",
     ] {
         assert_eq!(errors_of(source), (String::new(), Some(0)), "{source}");
     }

@@ -195,8 +195,10 @@ fn try_page(b: &mut Browser, url: &str, name: &str) {
     b.screenshot(&format!("{name}-whole"));
 
     // Something has been drawn: not all of the canvas is of one colour.
-    let colours = "(() => { const c = document.getElementById('canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, s = new Set(); \
-        for (let i = 0; i < d.length; i += 4) s.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); return s.size; })()";
+    let colours = "(() => { const c = document.getElementById('canvas'), d = \
+        c.getContext('2d').getImageData(0, 0, c.width, c.height).data, s = new Set(); \
+        for (let i = 0; i < d.length; i += 4) s.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); return s.size; \
+        })()";
     assert!(b.number(colours) > 8.0);
 
     // The wheel zooms in where the pointer is, and out again.
@@ -231,7 +233,8 @@ fn try_page(b: &mut Browser, url: &str, name: &str) {
         assert!(text.contains(part), "{part} in {text}");
     }
     b.screenshot(&format!("{name}-statistics"));
-    let share = b.js("(s => { const [g, sums] = s.groups[0]; return sums.reduce((a, b) => a + b) <= s.to - s.from; })(__perilune.stretch.statistics)");
+    let share = b.js("(s => { const [g, sums] = s.groups[0]; return sums.reduce((a, b) => a + b) <= s.to - \
+        s.from; })(__perilune.stretch.statistics)");
     assert_eq!(share, "true", "no domain has more time than there was");
 
     // Searching jumps to the hit and shows what it is.
@@ -251,11 +254,16 @@ fn try_page(b: &mut Browser, url: &str, name: &str) {
     b.js("document.getElementById('word').value = ''");
     b.key("f");
     let bar = "(() => { const p = __perilune, rows = p.store.whole.rows; let best = null; \
-        for (const line of p.lines) { const l = !line.group && rows.get(line.row) && rows.get(line.row).levels[0]; if (!l) continue; \
-        for (let i = 0; i < l.n; i++) if (l.cls[i] === 2 && (!best || l.end[i] - l.start[i] > best[2])) best = [(l.start[i] + l.end[i]) / 2, line.y, l.end[i] - l.start[i]]; } return best; })()";
+        for (const line of p.lines) { const l = !line.group && rows.get(line.row) && \
+        rows.get(line.row).levels[0]; if (!l) continue; \
+        for (let i = 0; i < l.n; i++) if (l.cls[i] === 2 && (!best || l.end[i] - l.start[i] > best[2])) best \
+        = [(l.start[i] + l.end[i]) / 2, line.y, l.end[i] - l.start[i]]; } return best; })()";
     let at = b.js(&format!("(b => __perilune.xOf(b[0]) + ' ' + b[1])({bar})"));
     let (bar_x, bar_y) = at.split_once(' ').unwrap();
-    let top = b.number("document.getElementById('canvas').getBoundingClientRect().top - document.getElementById('scroll').scrollTop");
+    let top = b.number(
+        "document.getElementById('canvas').getBoundingClientRect().top - \
+         document.getElementById('scroll').scrollTop",
+    );
     b.click(left + bar_x.parse::<f64>().unwrap(), top + bar_y.parse::<f64>().unwrap() + 10.0);
     b.wait_for("!!__perilune.chosen && !!__perilune.chosen.links");
     b.settle();

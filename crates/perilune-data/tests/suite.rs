@@ -5,7 +5,8 @@ use perilune_heap::HeapOptions;
 use perilune_vm::{LoadMode, Vm};
 use std::path::PathBuf;
 
-const SCRIPT: &[u8] = b"local json = require 'perilune.json' return function(text) return (pcall(json.decode, text, {depth = 600})) end";
+const SCRIPT: &[u8] = b"local json = require 'perilune.json' return function(text) return \
+    (pcall(json.decode, text, {depth = 600})) end";
 
 fn recorded() -> Vec<(bool, &'static str)> {
     let lines = include_str!("json_test_suite.txt").lines();

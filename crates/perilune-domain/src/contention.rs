@@ -31,7 +31,8 @@ struct Account {
 }
 
 thread_local! {
-    static ACCOUNT: Cell<Account> = const { Cell::new(Account { object: 0, ns: 0, count: 0, operations: 0, since: 0 }) };
+    static ACCOUNT: Cell<Account> =
+        const { Cell::new(Account { object: 0, ns: 0, count: 0, operations: 0, since: 0 }) };
 }
 
 /// Does an operation on the shared object.

@@ -200,7 +200,8 @@ static LIMIT: Native = Native::leaf("limit", |vm| {
         }
         _ => {
             let text = format!(
-                "'memory' must be an integer, the bytes that the program may hold, at least {LEAST_PROGRAM_LIMIT}, or false"
+                "'memory' must be an integer, the bytes that the program may hold, at least \
+                 {LEAST_PROGRAM_LIMIT}, or false"
             );
             return Err(vm.arg_error(1, &text));
         }

@@ -254,7 +254,8 @@ fn case(vm: &mut Vm, v: Value, i: i64) -> LuaResult<Case> {
         None => {
             let kind = v.type_name();
             let text = format!(
-                "case {i} is neither a channel nor {{channel, value}}, a task, a fiber, a timer or a socket, but a {kind} value"
+                "case {i} is neither a channel nor {{channel, value}}, a task, a fiber, a timer or a socket, \
+                 but a {kind} value"
             );
             Err(vm.arg_error(1, &text))
         }

@@ -112,7 +112,8 @@ fn a_runtime_goes_with_its_last_domain() {
     drop(runtime);
     run(
         &mut vm,
-        "local pl = require 'perilune' pl.pool.default():async(function() end):await() pl.domain.spawn(function() end):join()",
+        "local pl = require 'perilune' pl.pool.default():async(function() end):await() \
+         pl.domain.spawn(function() end):join()",
     );
     drop(vm);
     // Domains of the pool end on threads of their own.

@@ -245,7 +245,8 @@ fn pattern_call(rng: &mut Rng) -> String {
             format!("string.gsub({s}, {p}, {r})")
         }
         5 => format!(
-            "(function() local t = {{}} for a, b in string.gmatch({s}, {p}{start}) do t[#t + 1] = tostring(a) .. '|' .. tostring(b) end return table.concat(t, ',') end)()"
+            "(function() local t = {{}} for a, b in string.gmatch({s}, {p}{start}) do t[#t + 1] = \
+             tostring(a) .. '|' .. tostring(b) end return table.concat(t, ',') end)()"
         ),
         _ => format!("string.gmatch({s}, {p})()"),
     }

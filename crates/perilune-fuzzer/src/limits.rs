@@ -46,8 +46,10 @@ const TEMPLATES: &[&str] = &[
     "local function f(n) return select(2, pcall(f, n + 1)), 1 end return f(1)",
     "local t = setmetatable({}, {}) getmetatable(t).__index = function(t, k) return t[k + 1] end return t[1]",
     "local t = setmetatable({}, {}) getmetatable(t).__add = function(a, b) return a + b end return t + 1",
-    "local t = setmetatable({}, {}) getmetatable(t).__eq = function(a, b) return a == setmetatable({}, getmetatable(a)) end return t == setmetatable({}, getmetatable(t))",
-    "local t = setmetatable({}, {}) getmetatable(t).__tostring = function(a) return tostring(a) end return tostring(t)",
+    "local t = setmetatable({}, {}) getmetatable(t).__eq = function(a, b) return a == setmetatable({}, \
+     getmetatable(a)) end return t == setmetatable({}, getmetatable(t))",
+    "local t = setmetatable({}, {}) getmetatable(t).__tostring = function(a) return tostring(a) end return \
+     tostring(t)",
     "local t = setmetatable({}, {}) getmetatable(t).__call = t return t()",
     "local t = {} for i = 1, N do t = setmetatable({}, {__index = t}) end return t.x",
     "local t = {} for i = 1, N do t = setmetatable({}, {__call = t}) end return t()",
@@ -59,7 +61,8 @@ const TEMPLATES: &[&str] = &[
     "local function f() local x <close> = setmetatable({}, {__close = f}) error('x') end return f()",
     "local function f() local x <close> = setmetatable({}, {__close = f}) end return f()",
     "local f f = function() return xpcall(error, f) end return f()",
-    "return xpcall(function() local function f() return 1 + f() end return f() end, function(m) local function g() return 1 + g() end return g() end)",
+    "return xpcall(function() local function f() return 1 + f() end return f() end, function(m) local \
+     function g() return 1 + g() end return g() end)",
     "return require and 1 or error(setmetatable({}, {__tostring = function() error('again') end}))",
     // Sizes.
     "return ('x'):rep(N * 100000)",
@@ -72,8 +75,10 @@ const TEMPLATES: &[&str] = &[
     "local t = {} while true do t = {t} end",
     "local t = {} for i = 1, math.huge do t[i] = function() return t, i end end",
     "local t = {} for i = 1, math.huge do t[i] = coroutine.create(print) end",
-    "local t = {} for i = 1, math.huge do t[i] = coroutine.wrap(function() coroutine.yield(string.gsub('x', 'x', coroutine.yield)) end) t[i]() end",
-    "return table.concat(setmetatable({}, {__len = function() return N * 1000000 end, __index = function() return ('x'):rep(1000) end}))",
+    "local t = {} for i = 1, math.huge do t[i] = coroutine.wrap(function() coroutine.yield(string.gsub('x', \
+     'x', coroutine.yield)) end) t[i]() end",
+    "return table.concat(setmetatable({}, {__len = function() return N * 1000000 end, __index = function() \
+     return ('x'):rep(1000) end}))",
     "return table.unpack({}, 1, N * 100000)",
     "return table.unpack({}, math.mininteger, math.maxinteger)",
     "return string.char(table.unpack({}, 1, N * 1000))",
@@ -81,7 +86,8 @@ const TEMPLATES: &[&str] = &[
     "return string.pack('!16 ' .. ('i16'):rep(N))",
     "return ('x'):rep(N * 1000):gsub('', ('y'):rep(N * 10))",
     "return ('x'):rep(N * 1000):gsub('.', '%0%0%0%0')",
-    "return table.concat({('x'):rep(1 << 24), ('x'):rep(1 << 24), ('x'):rep(1 << 24), ('x'):rep(1 << 24), ('x'):rep(1 << 24)})",
+    "return table.concat({('x'):rep(1 << 24), ('x'):rep(1 << 24), ('x'):rep(1 << 24), ('x'):rep(1 << 24), \
+     ('x'):rep(1 << 24)})",
     "return select('#', string.byte(('x'):rep(N * 1000), 1, -1))",
     "return utf8.char(table.unpack({}, 1, N))",
     "return string.dump(load(('x = 1 '):rep(N * 10)))",
@@ -102,7 +108,8 @@ const TEMPLATES: &[&str] = &[
     "local co = coroutine.wrap(function() while true do coroutine.yield() end end) while true do co() end",
     "for x in function() return 1 end do end",
     "local t = setmetatable({}, {__index = function() while true do end end}) return t.x",
-    "return table.sort(setmetatable({}, {__len = function() return 10 end, __index = function(t, i) return i end}), function() while true do end end)",
+    "return table.sort(setmetatable({}, {__len = function() return 10 end, __index = function(t, i) return i \
+     end}), function() while true do end end)",
     "goto l ::l:: goto l2 ::l2:: while true do goto l3 ::l3:: end",
     "return string.find(('a'):rep(40), ('a-'):rep(30) .. 'b')",
     "return string.gsub(('a'):rep(40), ('a?'):rep(40) .. ('a'):rep(40) .. 'b', '')",
@@ -160,10 +167,12 @@ impl Target for Limits {
             0 => format!("return coroutine.wrap(function() {body} end)()"),
             1 => format!("return pcall(function() {body} end)"),
             2 => format!(
-                "local x <close> = setmetatable({{}}, {{__close = function() local t = {{}} for i = 1, 9 do t[i] = {{}} end end}}) return pcall(function() {body} end)"
+                "local x <close> = setmetatable({{}}, {{__close = function() local t = {{}} for i = 1, 9 do \
+                 t[i] = {{}} end end}}) return pcall(function() {body} end)"
             ),
             3 => format!(
-                "local co = coroutine.create(function() {body} end) local r = coroutine.resume(co) return r, coroutine.close(co)"
+                "local co = coroutine.create(function() {body} end) local r = coroutine.resume(co) return r, \
+                 coroutine.close(co)"
             ),
             _ => body,
         };

@@ -22,8 +22,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-const USAGE: &str =
-    "usage: perilune-fuzzer parse|undump|pattern|format|pack|numeral|programs|classes|stress|limits|trace|heap|dropped|keys|domains|json|text|http|rpc|ws
+const USAGE: &str = "usage: perilune-fuzzer \
+    parse|undump|pattern|format|pack|numeral|programs|classes|stress|limits|trace|heap|dropped|keys|domains|\
+    json|text|http|rpc|ws
   --cases N         cases to run (default 10000)
   --seconds S       stop after this time
   --seed S          seed (default 1)
@@ -31,7 +32,8 @@ const USAGE: &str =
   --corpus DIR      Lua programs to start from (may be repeated; default: those of the project)
   --artifacts DIR   where failing inputs go (default fuzz/artifacts)
   --perilune PATH   the perilune command (default: beside this one)
-  --reference PATH  the Lua to compare with (programs, classes: default lua5.4; pattern, format, pack: default none)
+  --reference PATH  the Lua to compare with (programs, classes: default lua5.4; pattern, format, pack: \
+    default none)
   --progress FILE   where the number of the running case is kept
   --failures N      stop after N failures (default 5)
   --replay FILE     run one input

@@ -52,27 +52,47 @@ const CHECKED: usize = 3;
 
 /// Small programs that use every kind of instruction, so that most mutations of them are reached.
 const SNIPPETS: &[&str] = &[
-    "local t = {1, 2, x = 3, y = {z = 4}} for i = 1, #t do t[i] = t[i] + t.x t.y.z = t.y.z - i end return t.y.z",
+    "local t = {1, 2, x = 3, y = {z = 4}} for i = 1, #t do t[i] = t[i] + t.x t.y.z = t.y.z - i end return \
+     t.y.z",
     "local function f(...) local a, b = ... return select('#', ...), a, b, ... end return f(1, f(2, 3))",
-    "local s = 0 for k, v in pairs{a = 1, b = 2, 5} do s = s + v end for i, v in ipairs{4, 5} do s = s .. v end return s",
-    "local fs = {} for i = 1, 3 do local j = i fs[i] = function() i = i + 1 j = j * i return j end end return fs[1](), fs[2](), fs[1]()",
+    "local s = 0 for k, v in pairs{a = 1, b = 2, 5} do s = s + v end for i, v in ipairs{4, 5} do s = s .. v \
+     end return s",
+    "local fs = {} for i = 1, 3 do local j = i fs[i] = function() i = i + 1 j = j * i return j end end \
+     return fs[1](), fs[2](), fs[1]()",
     "local C = {} C.__index = C C.__add = function(a, b) return a.n + b.n end function C:get(...) return self.n, ... end
      local o = setmetatable({n = 1}, C) return o:get(1, 2), o + o, o.n == o:get()",
-    "local co = coroutine.wrap(function(a) local b = coroutine.yield(a) return b, coroutine.yield(b) end) return co(1), co(2), co(3)",
-    "local x <close> = setmetatable({}, {__close = function(_, e) return e end}) local ok, e = pcall(error, {}) goto l do local y = x end ::l:: return ok, e",
-    "local a, b, c = 1, 2.5, 'x' return a + b, a - 1, a * b, a / 2, a // 2, a % 3, a ^ 2, a & 3, a | 4, a ~ 5, a << 1, a >> 1, -a, ~a, not a, #c, c .. a .. b, a < b, a <= b, c == 'x'",
-    "local n = 0 while n < 10 do n = n + 1 if n == 5 then goto continue end repeat local k = n until k > 3 or true ::continue:: end return n",
+    "local co = coroutine.wrap(function(a) local b = coroutine.yield(a) return b, coroutine.yield(b) end) \
+     return co(1), co(2), co(3)",
+    "local x <close> = setmetatable({}, {__close = function(_, e) return e end}) local ok, e = pcall(error, \
+     {}) goto l do local y = x end ::l:: return ok, e",
+    "local a, b, c = 1, 2.5, 'x' return a + b, a - 1, a * b, a / 2, a // 2, a % 3, a ^ 2, a & 3, a | 4, a ~ \
+     5, a << 1, a >> 1, -a, ~a, not a, #c, c .. a .. b, a < b, a <= b, c == 'x'",
+    "local n = 0 while n < 10 do n = n + 1 if n == 5 then goto continue end repeat local k = n until k > 3 \
+     or true ::continue:: end return n",
     "local t = setmetatable({}, {__index = function(t, k) return k end, __newindex = function(t, k, v) rawset(t, k, v) end, __call = function(self, ...) return ... end, __len = function() return 7 end})
      t.a = t.b t[1] = #t return t(1, 2, 3), t.zz, t[2]",
-    "local function fib(n) if n < 2 then return n end return fib(n - 1) + fib(n - 2) end local function loop(n) if n > 0 then return loop(n - 1) end return n end return fib(8), loop(20)",
-    "local t = {} for i = 1, 40 do t[#t + 1] = tostring(i) .. 'x' end table.sort(t) return table.concat(t, ','), (string.gsub('hello', 'l', function(c) return c:upper() end))",
-    "a, b = 1, 2 local function g() a = a + 1 return a, b end local t = {g(), g(), (g())} _ENV.c = t return c[1], #c, {g(), ...}, math.max(g())",
-    "local u, v = {1}, 'v' for i = 1, 6 do local a, b = {i}, v .. i u[#u + 1] = a for j = i, 1, -1 do b = {b, j, a} end v = b[1] or v if i % 2 == 0 then collectgarbage('step') end end return u, v",
-    "local t, f = {x = {}, y = 'y', 1, {2}, 'z'}, nil for k, v in pairs(t) do local w = {k, v} f = function() w[1] = v return k, w end for i, x in ipairs{k, v, f} do if i == 2 then t.x = {x} end collectgarbage('step') end end return f()",
-    "local closing = {__close = function(o, e) collectgarbage('step') return o end} for i = 1, 3 do local a <close> = setmetatable({i}, closing) for x = 1.5, 3 do local b <close> = setmetatable({x}, closing) local c = function() return a, b end if i == 2 then break end c() end end",
-    "local function iter(s, c) if c < 4 then return c + 1, {s, c} end end for i, v in iter, 'state', 0 do local s = v[1] .. i for k in next, {s, v, i} do v[k] = s end collectgarbage('step') end for k, v in next, {}, nil, setmetatable({}, {__close = print}) do end",
-    "local r = {} for i = 1, 5 do local x, y, z = {}, {}, 'k' .. i r[i] = function(n) for j = n, i do x[j] = y y = {x, z} z = z .. j end return x, y, z end end for i = 1, 5 do r[i](1) r[i](i) collectgarbage('step') end return r",
-    "local a <const> = 10 for i = a, 1, -3 do for j = 1.0, 2, 0.5 do if i > j and j ~= 1 or not i then a2 = i end end end return a2, collectgarbage('count') > 0",
+    "local function fib(n) if n < 2 then return n end return fib(n - 1) + fib(n - 2) end local function \
+     loop(n) if n > 0 then return loop(n - 1) end return n end return fib(8), loop(20)",
+    "local t = {} for i = 1, 40 do t[#t + 1] = tostring(i) .. 'x' end table.sort(t) return table.concat(t, \
+     ','), (string.gsub('hello', 'l', function(c) return c:upper() end))",
+    "a, b = 1, 2 local function g() a = a + 1 return a, b end local t = {g(), g(), (g())} _ENV.c = t return \
+     c[1], #c, {g(), ...}, math.max(g())",
+    "local u, v = {1}, 'v' for i = 1, 6 do local a, b = {i}, v .. i u[#u + 1] = a for j = i, 1, -1 do b = \
+     {b, j, a} end v = b[1] or v if i % 2 == 0 then collectgarbage('step') end end return u, v",
+    "local t, f = {x = {}, y = 'y', 1, {2}, 'z'}, nil for k, v in pairs(t) do local w = {k, v} f = \
+     function() w[1] = v return k, w end for i, x in ipairs{k, v, f} do if i == 2 then t.x = {x} end \
+     collectgarbage('step') end end return f()",
+    "local closing = {__close = function(o, e) collectgarbage('step') return o end} for i = 1, 3 do local a \
+     <close> = setmetatable({i}, closing) for x = 1.5, 3 do local b <close> = setmetatable({x}, closing) \
+     local c = function() return a, b end if i == 2 then break end c() end end",
+    "local function iter(s, c) if c < 4 then return c + 1, {s, c} end end for i, v in iter, 'state', 0 do \
+     local s = v[1] .. i for k in next, {s, v, i} do v[k] = s end collectgarbage('step') end for k, v in \
+     next, {}, nil, setmetatable({}, {__close = print}) do end",
+    "local r = {} for i = 1, 5 do local x, y, z = {}, {}, 'k' .. i r[i] = function(n) for j = n, i do x[j] = \
+     y y = {x, z} z = z .. j end return x, y, z end end for i = 1, 5 do r[i](1) r[i](i) \
+     collectgarbage('step') end return r",
+    "local a <const> = 10 for i = a, 1, -3 do for j = 1.0, 2, 0.5 do if i > j and j ~= 1 or not i then a2 = \
+     i end end end return a2, collectgarbage('count') > 0",
 ];
 
 impl Undump {
@@ -331,7 +351,10 @@ impl Target for Undump {
         let Ok(f) = vm.load(input, b"=fuzz", LoadMode::Binary, None) else { return Ok(End::Refused) };
         state.served += 1;
         let outcome = sandbox::call(guard, vm, f, TIME);
-        let broken = matches!(&outcome, Outcome::Error(e) if e.contains("interrupted") || e.contains("not enough memory"));
+        let broken = matches!(
+            &outcome,
+            Outcome::Error(e) if e.contains("interrupted") || e.contains("not enough memory")
+        );
         let verified = if watched { vm.verify_heap() } else { Ok(()) };
         if broken {
             state.vm = None;

@@ -161,7 +161,8 @@ impl Run {
             );
         }
         println!(
-            "{name}: minors {} majors {} slices {}; minor p50 {} p99 {} p99.9 {} max {} us; step p99 {} p99.9 {} max {} us",
+            "{name}: minors {} majors {} slices {}; minor p50 {} p99 {} p99.9 {} max {} us; step p99 {} \
+             p99.9 {} max {} us",
             s.minors,
             s.majors,
             s.slices,
@@ -174,7 +175,8 @@ impl Run {
             s.step_pauses.max_ns() / 1000,
         );
         println!(
-            "{name}: minor {} ms major {} ms sweep {} ms; live {} MB mapped {} MB nursery {} KB occupancy {}% rss {} MB",
+            "{name}: minor {} ms major {} ms sweep {} ms; live {} MB mapped {} MB nursery {} KB occupancy \
+             {}% rss {} MB",
             s.minor_ns / 1_000_000,
             s.major_ns / 1_000_000,
             s.sweep_ns / 1_000_000,

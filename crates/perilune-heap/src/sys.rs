@@ -63,7 +63,10 @@ pub unsafe fn stack_word(at: usize) -> usize {
     let word;
     // SAFETY: reads one word that the caller vouches for.
     unsafe {
-        std::arch::asm!("mov {}, [{}]", out(reg) word, in(reg) at, options(nostack, readonly, preserves_flags));
+        std::arch::asm!(
+            "mov {}, [{}]", out(reg) word, in(reg) at,
+            options(nostack, readonly, preserves_flags)
+        );
     }
     word
 }

@@ -25,7 +25,8 @@ const SPAN: Duration = Duration::from_millis(700);
 const REQUEST: &[u8] =
     b"GET /hello HTTP/1.1\r\nHost: localhost:8080\r\nUser-Agent: bench/1.0\r\nAccept: */*\r\n\r\n";
 const ANSWER: &[u8] =
-    b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\ncontent-length: 5\r\n\r\nhello";
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
+      content-length: 5\r\n\r\nhello";
 
 const HTTP: &str = r#"
 local http = require "perilune.http"

@@ -118,7 +118,8 @@ fn field(vm: &mut Vm, out: &mut Vec<u8>, name: &[u8], value: Value, said: &mut S
             return Ok(());
         }
         17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
-            let text = "header field 'transfer-encoding' is not the program's to set: a body in pieces is sent in chunks";
+            let text = "header field 'transfer-encoding' is not the program's to set: a body in pieces is \
+                sent in chunks";
             return Err(vm.error_plain(text));
         }
         _ => {}

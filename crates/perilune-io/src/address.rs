@@ -33,7 +33,8 @@ pub fn parse(text: &[u8]) -> Result<Target, String> {
     let text = std::str::from_utf8(text).map_err(|_| "an address must be text".to_owned())?;
     if text.contains("://") {
         return Err(format!(
-            "'{text}' is a URL: expected 'host:port', '[ipv6]:port' or 'unix:/path' (perilune.http takes URLs)"
+            "'{text}' is a URL: expected 'host:port', '[ipv6]:port' or 'unix:/path' (perilune.http takes \
+             URLs)"
         ));
     }
     let wanted = || format!("'{text}' is no address: expected 'host:port', '[ipv6]:port' or 'unix:/path'");

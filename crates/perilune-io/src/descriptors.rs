@@ -9,6 +9,7 @@
 use crate::fs::FILES;
 use crate::poller::{self, Registration};
 use crate::slot::{Left, Slot, Wakes};
+use crate::sys::process;
 use perilune_domain::outside::{self, Awaited, Turn, Waiter};
 use perilune_trace::ObjectKind;
 use perilune_trace::event::Verb;
@@ -139,7 +140,7 @@ impl Watch for Bell {
 
 /// What the system calls the file with this descriptor.
 fn path_of(number: i32) -> String {
-    match std::fs::read_link(format!("/proc/self/fd/{number}")) {
+    match process::path_of(number) {
         Ok(path) => path.display().to_string(),
         Err(_) => number.to_string(),
     }
@@ -172,7 +173,7 @@ impl Awaited for Watched {
 /// A process by its number and the words that it was started with, as far as they are short.
 fn command(pid: i32) -> String {
     const LONGEST: usize = 60;
-    let Ok(words) = std::fs::read(format!("/proc/{pid}/cmdline")) else { return pid.to_string() };
+    let Ok(words) = process::words(pid) else { return pid.to_string() };
     let text = String::from_utf8_lossy(&words).replace('\0', " ");
     let text: String = text.trim_end().chars().take(LONGEST).collect();
     if text.is_empty() { pid.to_string() } else { format!("{pid} ({text})") }

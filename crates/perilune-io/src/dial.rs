@@ -225,7 +225,8 @@ impl Goal {
             }
             Err(Errno::ADDRNOTAVAIL) => {
                 let text = format!(
-                    "cannot connect to {to}: no port of this machine is free for it, or the machine has no address of that kind; connections that are kept and used again need fewer ports"
+                    "cannot connect to {to}: no port of this machine is free for it, or the machine has no \
+                     address of that kind; connections that are kept and used again need fewer ports"
                 );
                 Err(Failure::Of(text, Errno::ADDRNOTAVAIL))
             }

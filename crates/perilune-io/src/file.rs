@@ -382,7 +382,8 @@ pub static OPEN: Native = Native::leaf("open", |vm| {
         let mode = if vm.arg_is_none_or_nil(2) { b"r".to_vec() } else { vm.check_str(2)?.bytes().to_vec() };
         let Some(flags) = flags_of(&mode) else {
             let text = format!(
-                "'{}' is no mode: expected 'r', 'w', 'a', with '+' for both directions, 'wx' for a file that is not there yet",
+                "'{}' is no mode: expected 'r', 'w', 'a', with '+' for both directions, 'wx' for a file that \
+                 is not there yet",
                 String::from_utf8_lossy(&mode).escape_debug()
             );
             return Err(vm.arg_error(2, &text));

@@ -102,6 +102,7 @@ mod stream;
 #[cfg(test)]
 mod stream_tests;
 mod sync;
+mod sys;
 #[cfg(feature = "tls")]
 mod tls;
 #[cfg(not(feature = "tls"))]

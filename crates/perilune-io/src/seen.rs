@@ -31,13 +31,13 @@
 //! All of it costs a test while the category is off.
 
 use crate::stream::Stream;
+use crate::sys::tcp;
 use parking_lot::Mutex;
 use perilune_domain::outside::Awaited;
 use perilune_trace::event::{self, Bytes, Few, Name, Ns, Protocol, Slowness, Stack};
 use perilune_trace::{Category, FiberRef, ObjectRef, emit, names, on};
-use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use std::collections::HashMap;
-use std::mem::{self, MaybeUninit};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -145,10 +145,10 @@ impl Talk {
     /// A read begins to wait. `has_some`: a part of what it wants is there. `dialled`: the program has
     /// connected.
     pub fn reads(&self, fd: &OwnedFd, has_some: bool, dialled: bool) -> Before {
-        let tcp = tcp_info(fd);
+        let tcp = tcp::info(fd);
         let holds = self.nagle.load(Ordering::Relaxed)
             && tcp.is_some_and(|tcp| 0 < tcp.unacked && tcp.unacked < tcp.window)
-            && unsent(fd) > 0;
+            && tcp::unsent(fd) > 0;
         let why = match () {
             () if holds => Some(Slowness::Held),
             () if has_some => Some(Slowness::Pieces),
@@ -171,7 +171,7 @@ pub struct Before {
     since: Instant,
     why: Option<Slowness>,
     /// What the system knew by then, if it matters.
-    tcp: Option<Tcp>,
+    tcp: Option<tcp::Info>,
 }
 
 impl Before {
@@ -180,64 +180,13 @@ impl Before {
         let waited = self.since.elapsed();
         let Some(mut why) = self.why.filter(|_| waited >= LONG && is_on()) else { return };
         if let Some(before) = self.tcp
-            && tcp_info(fd).is_some_and(|now| now.has_lost_since(before))
+            && tcp::info(fd).is_some_and(|now| now.has_lost_since(before))
         {
             why = Slowness::Lost;
         }
         let waited = Ns(u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX));
         emit(event::SlowWait { object: object(of), waited, why });
     }
-}
-
-/// What the system knows of a TCP connection.
-#[derive(Clone, Copy)]
-struct Tcp {
-    /// Segments that are not acknowledged.
-    unacked: u32,
-    /// How many of these there may be.
-    window: u32,
-    /// Segments that were sent again, in all.
-    resent: u32,
-    /// Of them, those that the peer has told it had already.
-    needless: u32,
-}
-
-impl Tcp {
-    /// Whether segments were sent again that the peer did not have. The counts may wrap.
-    fn has_lost_since(self, before: Tcp) -> bool {
-        let resent = self.resent.wrapping_sub(before.resent);
-        let needless = self.needless.wrapping_sub(before.needless);
-        resent > needless
-    }
-}
-
-/// What there is to know of a TCP socket.
-fn tcp_info(fd: &OwnedFd) -> Option<Tcp> {
-    let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
-    let mut size = mem::size_of::<libc::tcp_info>() as libc::socklen_t;
-    // SAFETY: the system writes at most `size` bytes, which there are.
-    let result = unsafe {
-        let at = info.as_mut_ptr().cast();
-        libc::getsockopt(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, at, &mut size)
-    };
-    // SAFETY: it was zeroed, and consists of numbers.
-    let info = unsafe { info.assume_init() };
-    (result == 0).then_some(Tcp {
-        unacked: info.tcpi_unacked,
-        window: info.tcpi_snd_cwnd,
-        resent: info.tcpi_total_retrans,
-        // Systems that do not count them leave it 0.
-        needless: info.tcpi_dsack_dups,
-    })
-}
-
-/// Bytes of a TCP socket that the system has and has not sent.
-pub fn unsent(fd: &OwnedFd) -> usize {
-    const SIOCOUTQNSD: libc::Ioctl = 0x894B;
-    let mut bytes: libc::c_int = 0;
-    // SAFETY: this request writes an int, which there is.
-    let result = unsafe { libc::ioctl(fd.as_raw_fd(), SIOCOUTQNSD, &mut bytes) };
-    if result == 0 { usize::try_from(bytes).unwrap_or(0) } else { 0 }
 }
 
 // -- Requests -----------------------------------------------------------------------------------------------
@@ -287,7 +236,7 @@ mod tests {
 
     #[test]
     fn what_the_peer_had_already_was_not_lost() {
-        let tcp = |resent, needless| Tcp { unacked: 0, window: 10, resent, needless };
+        let tcp = |resent, needless| tcp::Info { unacked: 0, window: 10, resent, needless };
         let before = tcp(5, 4);
         assert!(!tcp(5, 4).has_lost_since(before), "nothing was sent again");
         assert!(tcp(6, 4).has_lost_since(before), "a segment was lost");

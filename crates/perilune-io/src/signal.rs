@@ -19,6 +19,7 @@
 use crate::failure::Failure;
 use crate::poller::{self, Backlog, Registration};
 use crate::signal_names;
+use crate::sys::signal::{self as system, Reserved};
 use parking_lot::Mutex;
 use perilune_domain::outside::{self, Inlet};
 use perilune_vm::parcel::Parcel;
@@ -27,7 +28,6 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use std::collections::HashMap;
-use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -51,7 +51,7 @@ struct Desk {
 struct Listened {
     /// With the message that goes to each.
     inlets: Vec<(Inlet, Parcel)>,
-    before: libc::sigaction,
+    before: system::Before,
 }
 
 /// What the handler rings.
@@ -61,16 +61,10 @@ struct Bell {
 }
 
 /// Does nothing but an atomic operation and a write, both safe in a handler.
-extern "C" fn on_signal(signal: libc::c_int) {
+extern "C" fn on_signal(signal: i32) {
     PENDING.fetch_or(1 << (signal - 1), Ordering::AcqRel);
-    let one = 1_u64;
-    // SAFETY: `errno` is the thread's own, and the running code must find it as it was; the eight bytes are
-    // valid. The descriptor is never closed.
-    unsafe {
-        let errno = *libc::__errno_location();
-        libc::write(BELL.load(Ordering::Acquire), (&raw const one).cast(), 8);
-        *libc::__errno_location() = errno;
-    }
+    // It is never closed.
+    system::ring(BELL.load(Ordering::Acquire));
 }
 
 impl Bell {
@@ -94,7 +88,7 @@ impl Backlog for Bell {
             let mut count = [0; 8];
             let _ = rustix::io::read(&self.fd, &mut count);
             let pending = PENDING.swap(0, Ordering::AcqRel);
-            for signal in (1..=64).filter(|signal| pending >> (signal - 1) & 1 == 1) {
+            for signal in (1..=system::LAST).filter(|signal| pending >> (signal - 1) & 1 == 1) {
                 tell(signal);
             }
             if self.registration.source.read.set_backlog() {
@@ -120,14 +114,12 @@ fn tell(signal: i32) {
     }
     let before = if listened.inlets.is_empty() { signals.remove(&signal).map(|l| l.before) } else { None };
     if let Some(before) = &before {
-        // SAFETY: an action that the system has given us for this signal.
-        unsafe { libc::sigaction(signal, before, std::ptr::null_mut()) };
+        system::give_back(signal, before);
     }
     drop(desk);
     drop(gone);
     if before.is_some() {
-        // SAFETY: a signal to this very process.
-        unsafe { libc::kill(libc::getpid(), signal) };
+        system::send_to_self(signal);
     }
 }
 
@@ -148,35 +140,21 @@ fn listen(signal: i32, inlet: Inlet, message: Parcel) -> Result<(), Errno> {
         drop(gone);
         return Ok(());
     }
-    let mut before = MaybeUninit::zeroed();
-    // SAFETY: zero is a valid `sigaction`; the handler is async-signal-safe, and the bell that it rings is
-    // there.
-    let before = unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
-        action.sa_flags = libc::SA_RESTART;
-        libc::sigemptyset(&mut action.sa_mask);
-        if libc::sigaction(signal, &action, before.as_mut_ptr()) != 0 {
-            return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL));
-        }
-        before.assume_init()
-    };
+    // The bell that the handler rings is there.
+    let before = system::catch(signal, on_signal)?;
     signals.insert(signal, Listened { inlets: vec![(inlet, message)], before });
     Ok(())
 }
 
 /// Why nobody may listen to it.
 fn refusal(signal: i32) -> Option<&'static str> {
-    match signal {
-        libc::SIGKILL | libc::SIGSTOP => Some("no program can catch it"),
-        libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGTRAP | libc::SIGABRT => {
-            Some("it tells of a fault of the process itself")
-        }
-        libc::SIGURG => Some("tools attach by it"),
-        libc::SIGCHLD => Some("p:wait() tells the end of a process"),
-        32 | 33 => Some("it belongs to the C library"),
-        _ => None,
-    }
+    Some(match system::reserved(signal)? {
+        Reserved::Uncatchable => "no program can catch it",
+        Reserved::Fault => "it tells of a fault of the process itself",
+        Reserved::Urgent => "tools attach by it",
+        Reserved::Child => "p:wait() tells the end of a process",
+        Reserved::Library => "it belongs to the C library",
+    })
 }
 
 /// The module.

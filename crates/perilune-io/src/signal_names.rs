@@ -1,41 +1,7 @@
 //! Signals by the names that programs use: `"TERM"`, `"SIGTERM"`, 15.
 
+use crate::sys::signal::{LAST, NAMES};
 use perilune_vm::{LuaResult, Vm};
-
-/// Those that have a name.
-const NAMES: [(&str, i32); 31] = [
-    ("HUP", libc::SIGHUP),
-    ("INT", libc::SIGINT),
-    ("QUIT", libc::SIGQUIT),
-    ("ILL", libc::SIGILL),
-    ("TRAP", libc::SIGTRAP),
-    ("ABRT", libc::SIGABRT),
-    ("BUS", libc::SIGBUS),
-    ("FPE", libc::SIGFPE),
-    ("KILL", libc::SIGKILL),
-    ("USR1", libc::SIGUSR1),
-    ("SEGV", libc::SIGSEGV),
-    ("USR2", libc::SIGUSR2),
-    ("PIPE", libc::SIGPIPE),
-    ("ALRM", libc::SIGALRM),
-    ("TERM", libc::SIGTERM),
-    ("STKFLT", libc::SIGSTKFLT),
-    ("CHLD", libc::SIGCHLD),
-    ("CONT", libc::SIGCONT),
-    ("STOP", libc::SIGSTOP),
-    ("TSTP", libc::SIGTSTP),
-    ("TTIN", libc::SIGTTIN),
-    ("TTOU", libc::SIGTTOU),
-    ("URG", libc::SIGURG),
-    ("XCPU", libc::SIGXCPU),
-    ("XFSZ", libc::SIGXFSZ),
-    ("VTALRM", libc::SIGVTALRM),
-    ("PROF", libc::SIGPROF),
-    ("WINCH", libc::SIGWINCH),
-    ("IO", libc::SIGIO),
-    ("PWR", libc::SIGPWR),
-    ("SYS", libc::SIGSYS),
-];
 
 /// Its name; the number of one that has none.
 pub fn name(signal: i32) -> String {
@@ -55,7 +21,7 @@ pub fn check(vm: &mut Vm, n: u32, default: Option<i32>) -> LuaResult<i32> {
     }
     if let Some(number) = vm.arg(n).as_int() {
         return match i32::try_from(number) {
-            Ok(number) if (1..=64).contains(&number) => Ok(number),
+            Ok(number) if (1..=LAST).contains(&number) => Ok(number),
             _ => Err(vm.arg_error(n, "a signal's number is from 1 to 64")),
         };
     }

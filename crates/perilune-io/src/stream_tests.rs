@@ -1,8 +1,8 @@
 //! What the poller has told, and what the system knows.
 
 use crate::connection::CONNECTION;
-use crate::seen::unsent;
 use crate::stream::{More, Stream};
+use crate::sys::tcp::unsent;
 use crate::waiting::Waited;
 use rustix::fd::OwnedFd;
 use std::io::{Read, Write};

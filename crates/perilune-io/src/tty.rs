@@ -4,23 +4,24 @@
 //! A terminal that is left raw is of no use to whoever gets it next. So what it was is kept where everybody
 //! finds it ([`KEPT`]): the mode's object restores it when it is closed or collected, at the exit of the
 //! process it is restored however that comes about, and so it is by the signals that end the process
-//! ([`ENDING`]), unless the program listens to them. Nothing can be done about SIGKILL.
+//! ([`signal::ENDING`]), unless the program listens to them. Nothing can be done about SIGKILL.
 //!
 //! Of one terminal at a time: who asks for the same one again has a part of the same mode, which ends with
 //! the last part.
 
 use crate::failure::Failure;
 use crate::options;
+use crate::sys::signal;
+use crate::sys::terminal::{self, AtomicModes, Modes};
 use parking_lot::Mutex;
 use perilune_domain::objects::fill;
 use perilune_domain::outside;
 use perilune_domain::surplus::{self, Limit};
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
-use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
-use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Once};
 
 /// The module.
@@ -32,61 +33,34 @@ pub static MODULE: Native = Native::leaf("perilune.tty", |vm| {
     vm.ret(module)
 });
 
-/// Signals that end a process that does nothing about them. SIGINT is the command's, which calls
-/// [`restore_terminal`].
-const ENDING: [libc::c_int; 3] = [libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
-
-/// What the terminal was, for whoever restores it, signal handlers too: a `termios` without its padding.
+/// What the terminal was, for whoever restores it, signal handlers too.
 struct Kept {
     /// The other fields are valid.
     is_raw: AtomicBool,
     fd: AtomicI32,
-    /// Modes for input, output, control and lines, and the two speeds.
-    words: [AtomicU32; 6],
-    line: AtomicU8,
-    characters: [AtomicU8; libc::NCCS],
+    was: AtomicModes,
 }
 
-static KEPT: Kept = Kept {
-    is_raw: AtomicBool::new(false),
-    fd: AtomicI32::new(-1),
-    words: [const { AtomicU32::new(0) }; 6],
-    line: AtomicU8::new(0),
-    characters: [const { AtomicU8::new(0) }; libc::NCCS],
-};
+static KEPT: Kept = Kept { is_raw: AtomicBool::new(false), fd: AtomicI32::new(-1), was: AtomicModes::new() };
 
 impl Kept {
-    fn set(&self, fd: i32, was: &libc::termios) {
-        let words = [was.c_iflag, was.c_oflag, was.c_cflag, was.c_lflag, was.c_ispeed, was.c_ospeed];
-        for (kept, word) in self.words.iter().zip(words) {
-            kept.store(word, Ordering::Relaxed);
-        }
-        for (kept, character) in self.characters.iter().zip(was.c_cc) {
-            kept.store(character, Ordering::Relaxed);
-        }
-        self.line.store(was.c_line, Ordering::Relaxed);
+    fn set(&self, fd: i32, was: &Modes) {
+        self.was.store(was);
         self.fd.store(fd, Ordering::Relaxed);
         self.is_raw.store(true, Ordering::Release);
     }
 
-    fn get(&self) -> Option<(i32, libc::termios)> {
-        if !self.is_raw.load(Ordering::Acquire) {
-            return None;
-        }
-        let [c_iflag, c_oflag, c_cflag, c_lflag, c_ispeed, c_ospeed] =
-            std::array::from_fn(|n| self.words[n].load(Ordering::Relaxed));
-        let c_cc = std::array::from_fn(|n| self.characters[n].load(Ordering::Relaxed));
-        let c_line = self.line.load(Ordering::Relaxed);
-        let was = libc::termios { c_iflag, c_oflag, c_cflag, c_lflag, c_line, c_cc, c_ispeed, c_ospeed };
-        Some((self.fd.load(Ordering::Relaxed), was))
+    fn get(&self) -> Option<(i32, Modes)> {
+        let is_raw = self.is_raw.load(Ordering::Acquire);
+        is_raw.then(|| (self.fd.load(Ordering::Relaxed), self.was.load()))
     }
 }
 
 /// Restores the terminal if it is raw. For a process that is about to end; async-signal-safe.
 pub fn restore_terminal() {
+    // The descriptor is open while the terminal is raw.
     if let Some((fd, was)) = KEPT.get() {
-        // SAFETY: a system call with a valid `termios`; the descriptor is open while the terminal is raw.
-        unsafe { libc::tcsetattr(fd, libc::TCSANOW, &was) };
+        was.set_now(fd);
     }
 }
 
@@ -95,32 +69,19 @@ extern "C" fn at_exit() {
 }
 
 /// Restores the terminal, and does what the signal does without a handler.
-extern "C" fn on_ending(signal: libc::c_int) {
+extern "C" fn on_ending(signal: i32) {
     restore_terminal();
-    // SAFETY: both calls are async-signal-safe. The signal is blocked here, and happens when this returns.
-    unsafe {
-        libc::signal(signal, libc::SIG_DFL);
-        libc::raise(signal);
-    }
+    signal::do_default(signal);
 }
 
-/// Sees to it that the terminal is restored at the process's end.
+/// Sees to it that the terminal is restored at the process's end. What is refused is left to the mode's
+/// object.
 fn watch_the_end() {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // SAFETY: a plain function that does not unwind. A refusal leaves it to the mode's object.
-        let _ = unsafe { libc::atexit(at_exit) };
-    });
-    for signal in ENDING {
-        // SAFETY: zero is a valid `sigaction`; the handler is async-signal-safe.
-        unsafe {
-            let mut now: libc::sigaction = std::mem::zeroed();
-            if libc::sigaction(signal, std::ptr::null(), &mut now) != 0 || now.sa_sigaction != libc::SIG_DFL {
-                continue;
-            }
-            now.sa_sigaction = on_ending as extern "C" fn(libc::c_int) as libc::sighandler_t;
-            libc::sigaction(signal, &now, std::ptr::null_mut());
-        }
+    ONCE.call_once(|| terminal::at_exit(at_exit));
+    // SIGINT is the command's, which calls `restore_terminal`.
+    for signal in signal::ENDING {
+        signal::catch_if_default(signal, on_ending);
     }
 }
 
@@ -128,7 +89,7 @@ fn watch_the_end() {
 struct Mode {
     fd: OwnedFd,
     device: u64,
-    was: libc::termios,
+    was: Modes,
     parts: usize,
 }
 
@@ -150,7 +111,7 @@ impl Raw {
         if let Some(now) = mode.as_mut() {
             now.parts -= 1;
             if now.parts == 0 {
-                let set = set(&now.fd, &now.was);
+                let set = now.was.set(&now.fd);
                 KEPT.is_raw.store(false, Ordering::Release);
                 *mode = None;
                 set?;
@@ -177,33 +138,10 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
     fill(vm, mt, &[&RESTORE], &[("__close", &AT_SCOPE_END)])
 }
 
-fn last_error() -> Errno {
-    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
-}
-
-fn get(fd: &OwnedFd) -> Result<libc::termios, Errno> {
-    let mut now = MaybeUninit::zeroed();
-    // SAFETY: zero is a valid `termios`, and a valid place for one.
-    unsafe {
-        if libc::tcgetattr(fd.as_raw_fd(), now.as_mut_ptr()) != 0 {
-            return Err(last_error());
-        }
-        Ok(now.assume_init())
-    }
-}
-
-fn set(fd: &OwnedFd, to: &libc::termios) -> Result<(), Errno> {
-    // SAFETY: a valid `termios`. What has been written goes first, and nothing that was typed is lost.
-    match unsafe { libc::tcsetattr(fd.as_raw_fd(), libc::TCSADRAIN, to) } {
-        0 => Ok(()),
-        _ => Err(last_error()),
-    }
-}
-
 /// Makes a terminal raw. `signals`: its keys for signals still send them.
 fn begin(fd: OwnedFd, signals: bool) -> Result<Arc<Raw>, Failure> {
     let device = rustix::fs::fstat(&fd)?.st_rdev;
-    let now = get(&fd)?;
+    let now = Modes::of(&fd)?;
     let mut mode = MODE.lock();
     match mode.as_mut() {
         Some(other) if other.device != device => {
@@ -217,13 +155,8 @@ fn begin(fd: OwnedFd, signals: bool) -> Result<Arc<Raw>, Failure> {
     }
     let raw = Arc::new(Raw(AtomicBool::new(false)));
     watch_the_end();
-    let mut to = now;
-    // SAFETY: changes a valid `termios`.
-    unsafe { libc::cfmakeraw(&mut to) };
-    if signals {
-        to.c_lflag |= libc::ISIG;
-    }
-    let set = mode.as_ref().map_or(Ok(()), |mode| set(&mode.fd, &to));
+    let to = now.raw(signals);
+    let set = mode.as_ref().map_or(Ok(()), |mode| to.set(&mode.fd));
     drop(mode);
     set?;
     Ok(raw)
@@ -240,27 +173,18 @@ fn with_descriptor<R>(vm: &mut Vm, default: i32, f: impl FnOnce(i32) -> R) -> Lu
 /// `tty.is_terminal([file])`
 static IS_TERMINAL: Native = Native::leaf("is_terminal", |vm| {
     surplus::none_behind(vm, 1, Limit::Own)?;
-    // SAFETY: a system call on a number, which need not be an open descriptor.
-    let is = with_descriptor(vm, 0, |fd| unsafe { libc::isatty(fd) } == 1)?;
+    let is = with_descriptor(vm, 0, terminal::is_one)?;
     vm.ret(is == Ok(true))
 });
 
 /// `tty.size([file])`: columns and lines.
 static SIZE: Native = Native::leaf("size", |vm| {
     surplus::none_behind(vm, 1, Limit::Own)?;
-    let size = with_descriptor(vm, 1, |fd| {
-        let mut size = MaybeUninit::<libc::winsize>::zeroed();
-        // SAFETY: zero is a valid `winsize`, and a valid place for one.
-        match unsafe { libc::ioctl(fd, libc::TIOCGWINSZ, size.as_mut_ptr()) } {
-            // SAFETY: the call has filled it.
-            0 => Ok(unsafe { size.assume_init() }),
-            _ => Err(last_error()),
-        }
-    })?;
+    let size = with_descriptor(vm, 1, terminal::size)?;
     match size.and_then(|size| size) {
-        Ok(size) => {
-            vm.push(Value::int(i64::from(size.ws_col)));
-            vm.push(Value::int(i64::from(size.ws_row)));
+        Ok((columns, lines)) => {
+            vm.push(Value::int(i64::from(columns)));
+            vm.push(Value::int(i64::from(lines)));
             Ok(2)
         }
         Err(error) => Failure::from(error).of(|| "no size of a terminal".into()).ret(vm),
@@ -276,11 +200,7 @@ static RAW: Native = Native::leaf("raw", |vm| {
         options::check(vm, table, &["signals"])?;
         signals = options::flag(vm, table, "signals")?.unwrap_or(false);
     }
-    let ours = with_descriptor(vm, 0, |fd| {
-        // SAFETY: the descriptor of a file that is open for the time of this call, or of standard input; if
-        // that is closed, the call says so.
-        rustix::io::fcntl_dupfd_cloexec(unsafe { BorrowedFd::borrow_raw(fd) }, 3)
-    })?;
+    let ours = with_descriptor(vm, 0, terminal::duplicate)?;
     match ours.and_then(|fd| fd).map_err(Failure::from).and_then(|fd| begin(fd, signals)) {
         Ok(raw) => {
             let raw = vm.shared_ref(raw);

@@ -104,7 +104,8 @@ mod tests {
             ("none", Json::Object(vec![])),
             ("yes", Json::Bool(true)),
         ]);
-        let want = "{\n  \"a\": [\n    1,\n    0.25,\n    null\n  ],\n  \"q\\\"\": \"x\\u000a\\\\\",\n  \"none\": {},\n  \"yes\": true\n}\n";
+        let want = "{\n  \"a\": [\n    1,\n    0.25,\n    null\n  ],\n  \"q\\\"\": \"x\\u000a\\\\\",\n  \
+            \"none\": {},\n  \"yes\": true\n}\n";
         assert_eq!(j.to_string(), want);
     }
 }

@@ -124,7 +124,7 @@ pub struct Backend {
     isa: OwnedTargetIsa,
     /// `None` while a function is compiled, and after one that panicked: what it left behind is not used
     /// again.
-    buffers: Option<Buffers>,
+    buffers: Option<Box<Buffers>>,
     options: Options,
 }
 
@@ -135,8 +135,8 @@ struct Buffers {
 }
 
 impl Buffers {
-    fn new() -> Buffers {
-        Buffers { context: Context::new(), builder: FunctionBuilderContext::new() }
+    fn new() -> Box<Buffers> {
+        Box::new(Buffers { context: Context::new(), builder: FunctionBuilderContext::new() })
     }
 }
 

@@ -38,6 +38,7 @@
 //! Rejected: thresholds of rounds and calls alone. They ask how hot a function is, not what is gained by
 //! compiling it, nor what has been spent.
 
+use crate::sys::clock;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -68,35 +69,17 @@ pub const PROMISING: f64 = 0.5;
 /// What an instruction of the interpreter takes, in nanoseconds.
 const INSTRUCTION: f64 = 3.0;
 
-/// Nanoseconds of processor time that this thread has taken.
-fn of_thread() -> u64 {
-    clock(libc::CLOCK_THREAD_CPUTIME_ID)
-}
-
-/// Nanoseconds of processor time that the process has taken.
-pub fn of_process() -> u64 {
-    clock(libc::CLOCK_PROCESS_CPUTIME_ID)
-}
-
-fn clock(which: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the place is there. Where there is no such clock it stays 0, and nothing is ever worth
-    // compiling.
-    unsafe { libc::clock_gettime(which, &raw mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
 /// How much time goes by on this thread.
 #[derive(Clone, Copy)]
 pub struct Stopwatch(u64);
 
 impl Stopwatch {
     pub fn start() -> Stopwatch {
-        Stopwatch(of_thread())
+        Stopwatch(clock::of_thread())
     }
 
     pub fn nanos(self) -> u64 {
-        of_thread().saturating_sub(self.0)
+        clock::of_thread().saturating_sub(self.0)
     }
 }
 
@@ -124,8 +107,8 @@ impl Budget {
 
     /// What the program has taken by now, in nanoseconds, without this thread.
     pub fn program(&mut self) -> u64 {
-        let own = of_thread();
-        let program = of_process().saturating_sub(own);
+        let own = clock::of_thread();
+        let program = clock::of_process().saturating_sub(own);
         let taken = program.saturating_sub(self.program) as i64;
         let early = (taken / EARLY_PART).min(self.early);
         self.early -= early;

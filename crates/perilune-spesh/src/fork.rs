@@ -31,6 +31,8 @@
 //! return through. *Waiting in the parent* until the child has its copies would stop a thread for as long as
 //! the scheduler likes.
 
+use crate::sys;
+use crate::sys::memory::{self, PAGE, Pages, Reserve};
 use std::io;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
@@ -98,7 +100,7 @@ impl Watched {
         register()?;
         let free =
             |slot: &Slot| slot.base.compare_exchange(0, base, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        let index = TABLE.iter().position(free).ok_or(io::Error::from_raw_os_error(libc::ENOSPC))?;
+        let index = TABLE.iter().position(free).ok_or_else(sys::no_room)?;
         Ok(Watched(index))
     }
 
@@ -118,30 +120,28 @@ impl Drop for Watched {
 
 /// Maps the shared counter and registers the handlers, once in a process and its children.
 fn register() -> io::Result<()> {
+    // The number of the error; 0: there is none.
     static DONE: OnceLock<i32> = OnceLock::new();
     let errno = *DONE.get_or_init(|| {
-        let page = shared_counter();
-        if page.is_null() {
-            return io::Error::last_os_error().raw_os_error().unwrap_or(libc::ENOMEM);
-        }
-        // The counter is there before a handler can look for it, so a child counts down what its parent
-        // counted up.
-        PENDING.store(page, Ordering::Release);
-        // SAFETY: the three handlers are functions of this file and never go away.
-        unsafe { libc::pthread_atfork(Some(prepare), None, Some(child)) }
+        let register = |page| {
+            // The counter is there before a handler can look for it, so a child counts down what its parent
+            // counted up.
+            PENDING.store(page, Ordering::Release);
+            sys::at_fork(prepare, child)
+        };
+        let registered = shared_counter().and_then(register);
+        registered.map_or_else(|e| e.raw_os_error().unwrap_or(-1), |()| 0)
     });
     match errno {
-        0 if PENDING.load(Ordering::Relaxed).is_null() => Err(io::Error::from_raw_os_error(libc::ENOMEM)),
+        0 if PENDING.load(Ordering::Relaxed).is_null() => Err(sys::no_memory()),
         0 => Ok(()),
         errno => Err(io::Error::from_raw_os_error(errno)),
     }
 }
 
-fn shared_counter() -> *mut AtomicU32 {
-    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
-    // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing. It is filled with zeros.
-    let page = unsafe { libc::mmap(null_mut(), 4096, protection, flags, -1, 0) };
-    if page == libc::MAP_FAILED { null_mut() } else { page.cast() }
+/// A counter that children share, 0, for good.
+fn shared_counter() -> io::Result<*mut AtomicU32> {
+    Pages::shared(PAGE, Reserve::Now).map(|page| page.leak() as *mut AtomicU32)
 }
 
 /// Before the process divides: from now on nothing freed is used again, until the child has its copies.
@@ -165,37 +165,17 @@ extern "C" fn child() {
         if base != 0 && used != 0 {
             // SAFETY: a region in the table is mapped, its first `used` bytes can be read, and no other
             // thread is here.
-            complete &= unsafe { make_private(base, used) };
+            complete &= unsafe { memory::make_private(base, used) };
         }
     }
     let parents = PENDING.load(Ordering::Relaxed);
-    PENDING.store(shared_counter(), Ordering::Release);
+    PENDING.store(shared_counter().unwrap_or(null_mut()), Ordering::Release);
     // SAFETY: still mapped, and shared with the parent.
     if let Some(pending) = unsafe { parents.as_ref() } {
         if complete {
             pending.fetch_sub(1, Ordering::SeqCst);
         }
         // SAFETY: mapped by the parent's `shared_counter`; nobody in this process has its address any more.
-        unsafe { libc::munmap(parents.cast(), 4096) };
-    }
-}
-
-/// Puts a private, executable copy of `len` bytes in their own place. Whether the system had memory for that.
-///
-/// # Safety
-/// The range is mapped and readable, and no other thread runs.
-unsafe fn make_private(base: usize, len: usize) -> bool {
-    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a fresh mapping; then a copy into it from a range that the caller vouches for. `mremap` puts it
-    // over that range in one step, with the same bytes, so that a return into it finds what was there.
-    unsafe {
-        let copy = libc::mmap(null_mut(), len, protection, flags, -1, 0);
-        if copy == libc::MAP_FAILED {
-            return false;
-        }
-        std::ptr::copy_nonoverlapping(base as *const u8, copy.cast::<u8>(), len);
-        let fixed = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-        libc::mprotect(copy, len, libc::PROT_READ | libc::PROT_EXEC) == 0
-            && libc::mremap(copy, len, len, fixed, base as *mut libc::c_void) != libc::MAP_FAILED
+        unsafe { memory::unmap(parents as usize, PAGE) };
     }
 }

@@ -43,6 +43,8 @@ pub mod report;
 mod sync;
 mod unavailable;
 
+#[cfg(machine_code)]
+use sys::target;
 pub use unavailable::Unavailable;
 
 #[cfg(machine_code)]
@@ -76,7 +78,7 @@ mod profiles;
 #[cfg(machine_code)]
 mod room;
 #[cfg(machine_code)]
-mod target;
+mod sys;
 #[cfg(machine_code)]
 mod trials;
 #[cfg(machine_code)]

@@ -29,10 +29,10 @@ mod jitdump;
 use crate::fork::Lineage;
 use crate::memory::Code;
 use crate::sync::lock;
+use crate::sys;
 use std::fmt::Write as _;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Mutex;
@@ -184,19 +184,13 @@ fn map_lines(code: &Code, name: &str, source: Source<'_>) -> String {
 
 /// Creates a file that was not there, for this user only.
 fn create_new(path: &Path) -> io::Result<File> {
-    let create = || {
-        let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).custom_flags(flags).open(path)
-    };
-    match create() {
+    match sys::create_private(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let there = fs::symlink_metadata(path)?;
-            // SAFETY: asks who the process is.
-            if !there.is_file() || there.uid() != unsafe { libc::geteuid() } {
+            if !sys::is_own_file(&fs::symlink_metadata(path)?) {
                 return Err(error);
             }
             fs::remove_file(path)?;
-            create()
+            sys::create_private(path)
         }
         other => other,
     }

@@ -15,6 +15,8 @@
 //! Rejected: sentences made here. What helps a person who reads of a program is the command's to say; here
 //! are reasons ([`Reason`]) with the facts in them.
 
+#![cfg_attr(not(machine_code), allow(dead_code, reason = "nothing is decided where nothing is compiled"))]
+
 use perilune_syntax::bytecode::RK_CONST;
 use perilune_syntax::operands::Kind;
 use perilune_syntax::{Constant, Op, Proto};
@@ -501,12 +503,24 @@ pub(crate) fn source_of(proto: &Proto) -> String {
     }
 }
 
+/// The process's processor time, in nanoseconds.
+#[cfg(machine_code)]
+fn taken() -> u64 {
+    crate::sys::clock::of_process()
+}
+
+/// Nothing is compiled in this build, so nobody asks.
+#[cfg(not(machine_code))]
+fn taken() -> u64 {
+    0
+}
+
 /// A decision as the log has it, with the process's processor time at which it is written.
 fn text(decision: &Decision, log: &Log) -> String {
     let proto = log.proto();
     let source = source_of(proto);
     let what = if decision.starts { "the function" } else { "loops" };
-    let at = crate::budget::of_process() as f64 / 1e6;
+    let at = taken() as f64 / 1e6;
     let (line, instructions) = (decision.lines.0, decision.instructions);
     let what = format!("{source}:{line}: {what}, {instructions} instructions");
     let outcome = match decision.outcome {

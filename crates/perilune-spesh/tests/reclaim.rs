@@ -147,7 +147,8 @@ proptest! {
     #[test]
     fn nothing_is_freed_that_a_domain_has(steps in vec(step(), 1..80)) {
         let reclaimer = Reclaimer::new();
-        let mut domains: Vec<_> = (0..3).map(|tag| (reclaimer.register(tag), BTreeSet::<usize>::new())).collect();
+        let mut domains: Vec<_> =
+            (0..3).map(|tag| (reclaimer.register(tag), BTreeSet::<usize>::new())).collect();
         let mut reachable: BTreeSet<usize> = (0..6).collect();
         let mut retired: BTreeSet<usize> = BTreeSet::new();
         let address = |item: &usize| item * 16;

@@ -16,7 +16,8 @@ const WAYS: &[&str] = &[
     "no(load(function() Y() return nil end))",
     "tostring(setmetatable({}, {__tostring = function() Y() no() return '' end}))",
     "string.format('%s', setmetatable({}, {__tostring = function() Y() no() return '' end}))",
-    "table.concat(setmetatable({}, {__len = function() return 1 end, __index = function() Y() no() return 'x' end}))",
+    "table.concat(setmetatable({}, {__len = function() return 1 end, __index = function() Y() no() return \
+     'x' end}))",
     "table.insert(setmetatable({}, {__len = function() Y() no() return 1 end}), 1)",
     "table.remove(setmetatable({}, {__len = function() return 2 end, __index = function() Y() no() end}))",
     "table.unpack(setmetatable({}, {__index = function() Y() no() end}), 1, 3)",
@@ -36,9 +37,12 @@ const WAYS: &[&str] = &[
      coroutine.resume(c) Y() coroutine.close(c) no()",
     "local x <close> = closing(function() Y() no() end)",
     "do local x <close> = closing(function() Y() no() end) end no()",
-    "pcall(function() local x <close> = closing(no) local y <close> = closing(function() Y() no() end) error 'e' end)",
-    "pcall(function() local y <close> = closing(no) local z <close> = closing(function() Y() no() end) error 'e' end)",
-    "local function f() local x <close> = closing(function() Y() no() end) return f2() end function f2() end return f()",
+    "pcall(function() local x <close> = closing(no) local y <close> = closing(function() Y() no() end) error \
+     'e' end)",
+    "pcall(function() local y <close> = closing(no) local z <close> = closing(function() Y() no() end) error \
+     'e' end)",
+    "local function f() local x <close> = closing(function() Y() no() end) return f2() end function f2() end \
+     return f()",
     "for _ in function() Y() no() end, nil, nil, closing(no) do end",
     "for _ in next, {1, 2}, nil, closing(function() Y() no() end) do end no()",
     "return #setmetatable({}, {__len = function() Y() no() return 1 end})",
@@ -70,8 +74,10 @@ const AROUND: &[&str] = &[
     "BODY",
     "local a <close> = closing(no) BODY no()",
     "pcall(function() local a <close> = closing(no) local b <close> = closing(no) BODY no() end) no()",
-    "string.gsub('a', '.', function() local a <close> = closing(no) pcall(function() BODY no() end) no() end) no()",
-    "coroutine.wrap(function() table.sort({2, 1}, function() local a <close> = closing(no) BODY no() return true end) end)() Y()",
+    "string.gsub('a', '.', function() local a <close> = closing(no) pcall(function() BODY no() end) no() \
+     end) no()",
+    "coroutine.wrap(function() table.sort({2, 1}, function() local a <close> = closing(no) BODY no() return \
+     true end) end)() Y()",
 ];
 
 fn run_all(options: HeapOptions) {

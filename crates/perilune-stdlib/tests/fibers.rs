@@ -85,34 +85,40 @@ const PLACES: &[(&str, u32, &str)] = &[
     ("wait_hybrid(2) wait_reentrant(2) return 'ok'", 4, "ok"),
     // Metamethods.
     (
-        "local t = setmetatable({}, {__index = function(_, k) return wait(1, k .. '!') end}) return t.x .. t.y",
+        "local t = setmetatable({}, {__index = function(_, k) return wait(1, k .. '!') end}) return t.x .. \
+         t.y",
         2,
         "x!y!",
     ),
     (
-        "debug.setmetatable(1, {__index = wait}) local n = 1 local v = n.name debug.setmetatable(1, nil) return v",
+        "debug.setmetatable(1, {__index = wait}) local n = 1 local v = n.name debug.setmetatable(1, nil) \
+         return v",
         1,
         "name",
     ),
     ("local t = setmetatable({}, {__add = function(a, b) return wait(1, b) end}) return t + 3", 1, "3"),
     (
-        "local t = setmetatable({}, {__eq = function() return wait(1, true) end}) return t == setmetatable({}, getmetatable(t)), t ~= setmetatable({}, getmetatable(t))",
+        "local t = setmetatable({}, {__eq = function() return wait(1, true) end}) return t == \
+         setmetatable({}, getmetatable(t)), t ~= setmetatable({}, getmetatable(t))",
         2,
         "true false",
     ),
     (
-        "local t = setmetatable({}, {__lt = function() return wait(1, true) end}) if t < t then return 'less' end",
+        "local t = setmetatable({}, {__lt = function() return wait(1, true) end}) if t < t then return \
+         'less' end",
         1,
         "less",
     ),
     (
-        "local t = setmetatable({}, {__concat = function(a, b) return wait(1, 'c') end}) return 'x' .. t .. 'y'",
+        "local t = setmetatable({}, {__concat = function(a, b) return wait(1, 'c') end}) return 'x' .. t .. \
+         'y'",
         1,
         "xc",
     ),
     ("local t = setmetatable({}, {__len = function() return wait(1, 7) end}) return #t", 1, "7"),
     (
-        "local log = {} local t = setmetatable({}, {__newindex = function(_, k, v) rawset(_, k, wait(1, v)) end}) t.x = 4 return t.x",
+        "local log = {} local t = setmetatable({}, {__newindex = function(_, k, v) rawset(_, k, wait(1, v)) \
+         end}) t.x = 4 return t.x",
         1,
         "4",
     ),
@@ -123,7 +129,8 @@ const PLACES: &[(&str, u32, &str)] = &[
     ),
     // Iterators.
     (
-        "local s = 0 for v in function(_, c) c = c or 0 if c < 4 then return wait(1, c + 1) end end do s = s + v end return s",
+        "local s = 0 for v in function(_, c) c = c or 0 if c < 4 then return wait(1, c + 1) end end do s = s \
+         + v end return s",
         4,
         "10",
     ),
@@ -139,7 +146,8 @@ const PLACES: &[(&str, u32, &str)] = &[
     ("return pcall(function() wait(1) error('e', 0) end)", 1, "false e"),
     ("return pcall(pcall, pcall, wait, 1, 'deep')", 1, "true true true deep"),
     (
-        "return select(2, xpcall(function() wait(1) local x = nil + 1 end, function(m) return 'H:' .. m end))",
+        "return select(2, xpcall(function() wait(1) local x = nil + 1 end, function(m) return 'H:' .. m \
+         end))",
         1,
         "H:test:1: attempt to perform arithmetic on a nil value",
     ),
@@ -152,17 +160,20 @@ const PLACES: &[(&str, u32, &str)] = &[
     ("return coroutine.resume(coroutine.create(wait), 2, 'body')", 2, "true body"),
     ("return coroutine.wrap(wait)(2, 'wrapped')", 2, "wrapped"),
     (
-        "local co = coroutine.wrap(function() for i = 1, 3 do coroutine.yield(wait(1, i)) end end) return co(), co(), co()",
+        "local co = coroutine.wrap(function() for i = 1, 3 do coroutine.yield(wait(1, i)) end end) return \
+         co(), co(), co()",
         3,
         "1 2 3",
     ),
     (
-        "local function nest(n) if n == 0 then return wait(2, 'bottom') end return coroutine.wrap(nest)(n - 1) end return nest(20)",
+        "local function nest(n) if n == 0 then return wait(2, 'bottom') end return coroutine.wrap(nest)(n - \
+         1) end return nest(20)",
         2,
         "bottom",
     ),
     (
-        "local s = 0 for v in coroutine.wrap(function() for i = 1, 3 do coroutine.yield(wait(1, i)) end end) do s = s + wait(1, v) end return s",
+        "local s = 0 for v in coroutine.wrap(function() for i = 1, 3 do coroutine.yield(wait(1, i)) end end) \
+         do s = s + wait(1, v) end return s",
         6,
         "6",
     ),
@@ -174,56 +185,67 @@ const PLACES: &[(&str, u32, &str)] = &[
     ),
     ("return (string.gsub('abc', '.', function(c) return wait(1, c:upper()) end))", 3, "ABC"),
     (
-        "return (string.gsub('abc', '.', function(c) return (string.gsub(c, '.', function(d) return wait(1, d .. d) end)) end))",
+        "return (string.gsub('abc', '.', function(c) return (string.gsub(c, '.', function(d) return wait(1, \
+         d .. d) end)) end))",
         3,
         "aabbcc",
     ),
     ("package.preload.m = function() wait(2) return {v = 'module'} end return require('m').v", 2, "module"),
     (
-        "package.preload.m2 = function() package.preload.m3 = function() return wait(1, {v = 'inner'}) end return require('m3') end return require('m2').v",
+        "package.preload.m2 = function() package.preload.m3 = function() return wait(1, {v = 'inner'}) end \
+         return require('m3') end return require('m2').v",
         1,
         "inner",
     ),
     (
-        "local t = {} table.sort({2, 1}, function(a, b) t[#t + 1] = coroutine.wrap(function() return wait(1, 'in') end)() return a < b end) return t[1]",
+        "local t = {} table.sort({2, 1}, function(a, b) t[#t + 1] = coroutine.wrap(function() return wait(1, \
+         'in') end)() return a < b end) return t[1]",
         0,
         "in",
     ),
     (
-        "return coroutine.wrap(function() local t = {5, 4} table.sort(t, function(a, b) return coroutine.wrap(function() return (string.gsub('q', 'q', function() return wait(1, 'Q') end)) end)() == 'Q' and a < b end) return t[1], t[2] end)()",
+        "return coroutine.wrap(function() local t = {5, 4} table.sort(t, function(a, b) return \
+         coroutine.wrap(function() return (string.gsub('q', 'q', function() return wait(1, 'Q') end)) end)() \
+         == 'Q' and a < b end) return t[1], t[2] end)()",
         0,
         "4 5",
     ),
     (
-        "return coroutine.wrap(function() local r = string.gsub('ab', '.', function(c) coroutine.yield(c) return wait(1, c .. c) end) coroutine.yield(r) end)()",
+        "return coroutine.wrap(function() local r = string.gsub('ab', '.', function(c) coroutine.yield(c) \
+         return wait(1, c .. c) end) coroutine.yield(r) end)()",
         0,
         "a",
     ),
     (
-        "local co = coroutine.wrap(function() local r = string.gsub('ab', '.', function(c) coroutine.yield(c) return wait(1, c .. c) end) coroutine.yield(r) end) return co(), co(), co()",
+        "local co = coroutine.wrap(function() local r = string.gsub('ab', '.', function(c) \
+         coroutine.yield(c) return wait(1, c .. c) end) coroutine.yield(r) end) return co(), co(), co()",
         2,
         "a b aabb",
     ),
     (
-        "return table.concat(setmetatable({}, {__index = function(_, i) return wait(1, 'i' .. i) end, __len = function() return wait(1, 3) end}), ',')",
+        "return table.concat(setmetatable({}, {__index = function(_, i) return wait(1, 'i' .. i) end, __len \
+         = function() return wait(1, 3) end}), ',')",
         4,
         "i1,i2,i3",
     ),
     ("return tostring(setmetatable({}, {__tostring = function() return wait(1, 'T') end}))", 1, "T"),
     (
-        "local out = {} for w in string.gmatch('a b', '%a') do out[#out + 1] = wait(1, w) end return table.concat(out)",
+        "local out = {} for w in string.gmatch('a b', '%a') do out[#out + 1] = wait(1, w) end return \
+         table.concat(out)",
         2,
         "ab",
     ),
     ("return type(load(function() return wait(1) end))", 1, "function"),
     (
-        "return select('#', table.unpack(setmetatable({}, {__index = wait, __len = function() return 0 end})))",
+        "return select('#', table.unpack(setmetatable({}, {__index = wait, __len = function() return 0 \
+         end})))",
         0,
         "0",
     ),
     // A native called by a native.
     (
-        "debug.setmetatable(1, {__index = wait}) local v = table.concat({tostring(1)}) debug.setmetatable(1, nil) return v",
+        "debug.setmetatable(1, {__index = wait}) local v = table.concat({tostring(1)}) debug.setmetatable(1, \
+         nil) return v",
         0,
         "1",
     ),
@@ -236,38 +258,46 @@ const PLACES: &[(&str, u32, &str)] = &[
     ("return coroutine.wrap(function() return (string.gsub('11', '%d', wait)) end)()", 2, "11"),
     // Variables to be closed.
     (
-        "local log = '' do local c <close> = setmetatable({}, {__close = function() log = log .. wait(1, 'c') end}) end return log",
+        "local log = '' do local c <close> = setmetatable({}, {__close = function() log = log .. wait(1, \
+         'c') end}) end return log",
         1,
         "c",
     ),
     (
-        "local log = '' local function f() local c <close> = setmetatable({}, {__close = function() log = log .. wait(1, 'c') end}) return 'r' end return f(), log",
+        "local log = '' local function f() local c <close> = setmetatable({}, {__close = function() log = \
+         log .. wait(1, 'c') end}) return 'r' end return f(), log",
         1,
         "r c",
     ),
     (
-        "local log = '' pcall(function() local c <close> = setmetatable({}, {__close = function(_, e) log = log .. wait(1, e) end}) error('err', 0) end) return log",
+        "local log = '' pcall(function() local c <close> = setmetatable({}, {__close = function(_, e) log = \
+         log .. wait(1, e) end}) error('err', 0) end) return log",
         1,
         "err",
     ),
     (
-        "local log = '' local co = coroutine.create(function() local c <close> = setmetatable({}, {__close = function(_, e) log = log .. wait(1, 'closed') end}) coroutine.yield() end) coroutine.resume(co) coroutine.close(co) return log",
+        "local log = '' local co = coroutine.create(function() local c <close> = setmetatable({}, {__close = \
+         function(_, e) log = log .. wait(1, 'closed') end}) coroutine.yield() end) coroutine.resume(co) \
+         coroutine.close(co) return log",
         1,
         "closed",
     ),
     (
-        "local log = '' local co = coroutine.wrap(function() local c <close> = setmetatable({}, {__close = function(_, e) log = log .. wait(1, 'closed') end}) error('x', 0) end) return pcall(co), log",
+        "local log = '' local co = coroutine.wrap(function() local c <close> = setmetatable({}, {__close = \
+         function(_, e) log = log .. wait(1, 'closed') end}) error('x', 0) end) return pcall(co), log",
         1,
         "false closed",
     ),
     (
-        "local log = {} _G.log = log local c <close> = setmetatable({}, {__close = function(_, e) log[1] = wait(1, 'closed') end}) error('gone', 0)",
+        "local log = {} _G.log = log local c <close> = setmetatable({}, {__close = function(_, e) log[1] = \
+         wait(1, 'closed') end}) error('gone', 0)",
         1,
         "error: gone",
     ),
     // What running code sees.
     (
-        "local co, main = coroutine.running() return type(co), main, coroutine.status(co), coroutine.isyieldable()",
+        "local co, main = coroutine.running() return type(co), main, coroutine.status(co), \
+         coroutine.isyieldable()",
         0,
         "thread false running false",
     ),
@@ -529,7 +559,8 @@ fn no_waiting_in_finalizers_hooks_and_handlers() {
     let mut vm = new_vm();
     let cases = [
         (
-            "local msg setmetatable({}, {__gc = function() msg = select(2, pcall(wait, 1)) end}) collectgarbage() return msg",
+            "local msg setmetatable({}, {__gc = function() msg = select(2, pcall(wait, 1)) end}) \
+             collectgarbage() return msg",
             "attempt to wait inside a finalizer",
         ),
         (
@@ -578,7 +609,8 @@ fn parked_coroutines_are_nobody_elses() {
     );
     assert_eq!(
         finish(&mut vm, other).1,
-        "normal|normal|cannot resume non-suspended coroutine|cannot close a normal coroutine|cannot resume non-suspended coroutine|cannot close a normal coroutine"
+        "normal|normal|cannot resume non-suspended coroutine|cannot close a normal coroutine|cannot resume \
+         non-suspended coroutine|cannot close a normal coroutine"
     );
     assert_eq!(finish(&mut vm, parked).1, "true done");
     // A known root is not used again.

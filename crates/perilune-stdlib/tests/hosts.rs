@@ -253,7 +253,9 @@ const PLACES: &[(&str, &str)] = &[
     ("return (string.gsub('ab', '.', function(c) return block(c .. c) end))", "aabb"),
     ("return (string.gsub('12', '.', wait))", "12"),
     (
-        "local co = coroutine.wrap(function() local t = {'b', 'a'} table.sort(t, function(a, b) coroutine.yield('y') return block(a < b) end) return t[1] end) local r repeat r = co() until r ~= 'y' return r",
+        "local co = coroutine.wrap(function() local t = {'b', 'a'} table.sort(t, function(a, b) \
+         coroutine.yield('y') return block(a < b) end) return t[1] end) local r repeat r = co() until r ~= \
+         'y' return r",
         "a",
     ),
     (
@@ -261,7 +263,8 @@ const PLACES: &[(&str, &str)] = &[
         "key",
     ),
     (
-        "local log do local c <close> = setmetatable({}, {__close = function() log = wait(1, 'closed') end}) end return log",
+        "local log do local c <close> = setmetatable({}, {__close = function() log = wait(1, 'closed') end}) \
+         end return log",
         "closed",
     ),
     ("local s = '' for w in string.gmatch('x y z', '%a') do s = s .. block(w) end return s", "xyz"),
@@ -321,7 +324,8 @@ fn interrupts_end_the_root_chains_wait() {
         handle.raise_cause(perilune_vm::interrupt::CANCEL);
         let f = load(
             vm,
-            "closed = 0 local c <close> = setmetatable({}, {__close = function() closed = 1 end}) pcall(function() while true do end end) return 'caught'",
+            "closed = 0 local c <close> = setmetatable({}, {__close = function() closed = 1 end}) \
+             pcall(function() while true do end end) return 'caught'",
         );
         let e = vm.host_call(f, &[]).unwrap_err();
         assert_eq!(show(e), "cancelled");
@@ -501,11 +505,13 @@ fn pipes_and_processes_leave_the_state_to_others() {
         ),
         ("return (os.execute('while [ ! -e @ ]; do sleep 0.01; done') and 'executed')", "executed"),
         (
-            "local f = io.popen('while [ ! -e @ ]; do sleep 0.01; done; cat >/dev/null', 'w') f:write(('x'):rep(1 << 20)) f:close() return 'written'",
+            "local f = io.popen('while [ ! -e @ ]; do sleep 0.01; done; cat >/dev/null', 'w') \
+             f:write(('x'):rep(1 << 20)) f:close() return 'written'",
             "written",
         ),
         (
-            "local f = io.popen('while [ ! -e @ ]; do sleep 0.01; done; echo l') held = f for l in f:lines() do return l end",
+            "local f = io.popen('while [ ! -e @ ]; do sleep 0.01; done; echo l') held = f for l in f:lines() \
+             do return l end",
             "l",
         ),
     ];

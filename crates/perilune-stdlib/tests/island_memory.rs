@@ -62,7 +62,8 @@ fn all_of_it() {
     // Large ones, and one that outlives its maker.
     run(
         &mut vm,
-        "big = share { list = {}, ints = {} } for i = 1, 20 do local t = {} for j = 1, 300000 do t[j] = j * i end big = share(t) end",
+        "big = share { list = {}, ints = {} } for i = 1, 20 do local t = {} for j = 1, 300000 do t[j] = j * \
+         i end big = share(t) end",
     );
     vm.collect_full();
     let one = island_stats();
@@ -84,7 +85,8 @@ fn all_of_it() {
     // Native stacks are scanned as they are: what calls have left there is written over.
     run(
         &mut other,
-        "local function deep(n) return n == 0 and 0 or 1 + select(2, pcall(deep, n - 1)) end assert(deep(50) == 50)",
+        "local function deep(n) return n == 0 and 0 or 1 + select(2, pcall(deep, n - 1)) end assert(deep(50) \
+         == 50)",
     );
     other.collect_full();
     assert_eq!(island_stats().islands, 200_000);

@@ -181,7 +181,8 @@ macro_rules! flow {
 }
 
 macro_rules! ops {
-    ($($(#[$doc:meta])* $name:ident $text:literal ($($field:ident: $kind:expr),*) $($effect:ident)* $(=> $flow:ident)?,)*) => {
+    ($($(#[$doc:meta])* $name:ident $text:literal ($($field:ident: $kind:expr),*)
+        $($effect:ident)* $(=> $flow:ident)?,)*) => {
         /// Operation codes. The comment beside each says what it does in terms of the module's essay.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]

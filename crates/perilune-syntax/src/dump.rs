@@ -19,8 +19,8 @@ use crate::proto::{Constant, Proto, UpvalueDesc, VarKind};
 
 /// Signature, version 5.4, format 0, the bytes that text transfers damage, sizes of instruction, integer and
 /// float (as PUC Lua has them), then an integer and a float to check their representation.
-pub(crate) const PUC_HEADER: &[u8; 31] =
-    b"\x1bLua\x54\x00\x19\x93\r\n\x1a\n\x04\x08\x08\x78\x56\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x28\x77\x40";
+pub(crate) const PUC_HEADER: &[u8; 31] = b"\x1bLua\x54\x00\x19\x93\r\n\x1a\n\
+    \x04\x08\x08\x78\x56\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x28\x77\x40";
 /// What tells our chunks from PUC Lua's; its number changes with the format or the instruction set.
 pub(crate) const MARK: &[u8] = b"\0Perilune bytecode 3\n";
 

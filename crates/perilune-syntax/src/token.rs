@@ -54,7 +54,8 @@ spelled! {
 spelled! {
     /// Operators and delimiters of more than one character.
     Long {
-        IDiv "//", Concat "..", Dots "...", Eq "==", Ge ">=", Le "<=", Ne "~=", Shl "<<", Shr ">>", DoubleColon "::",
+        IDiv "//", Concat "..", Dots "...", Eq "==", Ge ">=", Le "<=", Ne "~=", Shl "<<", Shr ">>",
+        DoubleColon "::",
     }
 }
 
@@ -125,7 +126,8 @@ mod tests {
 
     #[test]
     fn reserved_words_are_recognised() {
-        let all = "and break do else elseif end false for function goto if in local nil not or repeat return then true until while";
+        let all = "and break do else elseif end false for function goto if in local nil not or repeat return \
+            then true until while";
         for text in all.split(' ') {
             assert_eq!(word(text).map(Word::text), Some(text));
         }

@@ -184,7 +184,11 @@ fn floats_as_integers() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 4000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn writes_any_float(bits: u64) {
@@ -245,7 +249,16 @@ proptest! {
     }
 
     #[test]
-    fn never_panics(s in proptest::collection::vec(prop_oneof![Just(b'0'), Just(b'x'), Just(b'.'), Just(b'p'), Just(b'e'), Just(b'-'), Just(b'f'), Just(b' '), any::<u8>()], 0..40), base in 2u32..37) {
+    fn never_panics(
+        s in proptest::collection::vec(
+            prop_oneof![
+                Just(b'0'), Just(b'x'), Just(b'.'), Just(b'p'), Just(b'e'), Just(b'-'), Just(b'f'), Just(b' '),
+                any::<u8>()
+            ],
+            0..40
+        ),
+        base in 2u32..37
+    ) {
         let _ = (parse_number(&s), parse_integer_base(&s, base));
     }
 }

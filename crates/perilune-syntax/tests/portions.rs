@@ -103,7 +103,8 @@ fn what_is_said_later_counts() {
         // Constants and variables to be closed.
         "local c <const> = 5; local s <const> = 's'; local t <close> = nil
          function f() return c, s, t end",
-        "local a; if a then return end; if a then return a() end; local b; function f() return a, b end; return b",
+        "local a; if a then return end; if a then return a() end; local b; function f() return a, b end; \
+         return b",
         "local a; goto nowhere; function f() return a end",
         // Variables of functions inside, whose places others take when they have become code.
         "local z = 0; function f(p) local x <const> = 5; return x + z end
@@ -112,7 +113,8 @@ fn what_is_said_later_counts() {
          function h(p) local k <close> = nil; return function() p = c; return k, p end end
          function i(p) local k = p; return c, k end",
         "break; local a",
-        "local a; while true do local b; if a then goto continue end; f(function() return a, b end) ::continue:: end",
+        "local a; while true do local b; if a then goto continue end; f(function() return a, b end) \
+         ::continue:: end",
     ] {
         check(source, source.as_bytes());
     }

@@ -65,7 +65,8 @@ fn operators_bind_as_the_manual_says() {
     let cases = [
         (
             "a or b and c < d | e ~ f & g << h .. i + j * -k ^ l",
-            "(or a (and b (Lt c (BOr d (BXor e (BAnd f (Shl g (Concat h (Add i (Mul j (Neg (Pow k l))))))))))))",
+            "(or a (and b (Lt c (BOr d (BXor e (BAnd f (Shl g (Concat h (Add i (Mul j (Neg (Pow k \
+             l))))))))))))",
         ),
         ("a - b - c", "(Sub (Sub a b) c)"),
         ("a .. b .. c", "(Concat a (Concat b c))"),

@@ -193,7 +193,9 @@ macro_rules! room {
 macro_rules! events {
     ($(
         $(#[doc = $doc:literal])*
-        $kind:ident = $number:literal, $name:literal, $cat:ident, $phase:ident { $($slot:ident $field:ident: $ty:ty),* }
+        $kind:ident = $number:literal, $name:literal, $cat:ident, $phase:ident {
+            $($slot:ident $field:ident: $ty:ty),*
+        }
     )*) => {
         /// A kind of event.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
@@ -211,7 +213,9 @@ macro_rules! events {
                 const KIND: Kind = Kind::$kind;
                 #[inline(always)]
                 fn encode(self) -> Words {
-                    $(const { assert!(<$ty as Field>::BITS <= room!($slot), "a field has more bits than its slot") };)*
+                    $(const {
+                        assert!(<$ty as Field>::BITS <= room!($slot), "a field has more bits than its slot")
+                    };)*
                     #[allow(unused_mut)]
                     let mut words = Words::default();
                     $(words.$slot = Field::encode(self.$field);)*
@@ -244,7 +248,11 @@ macro_rules! events {
         /// All kinds, in the order of their numbers.
         pub const KINDS: &[Info] = &[$(Info {
             kind: Kind::$kind, name: $name, category: Category::$cat, phase: Phase::$phase,
-            fields: &[$(FieldInfo { slot: slot!($slot), name: stringify!($field), notation: <$ty as Field>::NOTATION },)*],
+            fields: &[$(FieldInfo {
+                slot: slot!($slot),
+                name: stringify!($field),
+                notation: <$ty as Field>::NOTATION
+            },)*],
             doc: concat!($($doc),*),
         },)*];
 
@@ -459,7 +467,9 @@ events! {
     /// Bytes of machine code (0: it failed), and the processor time that it took.
     CompileEnd = 258, "compile-end", Compile, End { a size: Bytes, b used: Ns, c failed: bool }
     /// A function was looked at and not compiled.
-    NotCompiled = 259, "not-compiled", Compile, Instant { a name: Name, b instructions: Count, c why: NotCompiledBecause }
+    NotCompiled = 259, "not-compiled", Compile, Instant {
+        a name: Name, b instructions: Count, c why: NotCompiledBecause
+    }
     /// The function has machine code in this domain from now on.
     CodeInstalled = 260, "code-installed", Compile, Instant { a name: Name, b size: Bytes }
     /// Its machine code was left because something was not as expected, at this line.

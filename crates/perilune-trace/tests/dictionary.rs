@@ -7,8 +7,10 @@ use std::fmt::Write;
 fn dictionary() -> String {
     let mut s = String::from(
         "# Dictionary of events\n\n\
-         Generated from the table in `crates/perilune-trace/src/event.rs`. An event has two words, `a` and `b`, and 16 bits, `c`;\n\
-         the columns of a kind say what lies in them. Begins and ends pair up; *more* belongs to the event before it.\n",
+         Generated from the table in `crates/perilune-trace/src/event.rs`. An event has two words, `a` and \
+         `b`, and 16 bits, `c`;\n\
+         the columns of a kind say what lies in them. Begins and ends pair up; *more* belongs to the event \
+         before it.\n",
     );
     for (category, name) in CATEGORIES {
         let mut kinds = KINDS.iter().filter(|i| i.category == category).peekable();

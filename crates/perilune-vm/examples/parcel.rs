@@ -17,7 +17,8 @@ const CASES: [(&str, &str); 14] = [
     ("map of 100", "local t = {} for i = 1, 100 do t['key' .. i] = i end return t"),
     (
         "deep (1111 tables)",
-        "local function make(d) local t = {name = 'node', depth = d, list = {}} if d > 0 then for i = 1, 10 do t.list[i] = make(d - 1) end end return t end return make(3)",
+        "local function make(d) local t = {name = 'node', depth = d, list = {}} if d > 0 then for i = 1, 10 \
+         do t.list[i] = make(d - 1) end end return t end return make(3)",
     ),
     ("function", "local function f(x) return x end return f"),
     ("function, 1 global", "return function(x) return tostring(x) end"),
@@ -70,7 +71,8 @@ fn case(name: &str, source: &str) {
          local p, u, b = math.huge, math.huge \
          local stop = os.clock() + 0.3 \
          local t = table.pack(run()) \
-         repeat local a, c, d = pack(table.unpack(t, 1, t.n)) p = math.min(p, a) u = math.min(u, c) b = d until os.clock() > stop \
+         repeat local a, c, d = pack(table.unpack(t, 1, t.n)) p = math.min(p, a) u = math.min(u, c) b = d \
+         until os.clock() > stop \
          print(('%-20s pack %9.1f ns  unpack %9.1f ns  %d bytes'):format('{name}', p, u, b))"
     );
     let f = vm.load(source.as_bytes(), b"=bench", LoadMode::Text, None).expect("a program");

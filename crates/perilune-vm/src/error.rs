@@ -305,7 +305,8 @@ impl Vm {
             line => format!("{source}:{line}"),
         };
         self.run_error(format!(
-            "attempt to assign to '{name}', a frozen copy of the variable of {place}: only the domain that it came from can assign it. \
+            "attempt to assign to '{name}', a frozen copy of the variable of {place}: only the domain that \
+             it came from can assign it. \
              Pass its value as an argument and return the new one, or use pl.atomic"
         ))
     }

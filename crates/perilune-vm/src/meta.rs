@@ -35,8 +35,10 @@ impl Event {
     /// All names, by event.
     #[rustfmt::skip]
     pub const NAMES: [&'static str; EVENT_COUNT] = [
-        "__index", "__newindex", "__gc", "__mode", "__len", "__eq", "__call", "__close", "__add", "__sub", "__mul", "__mod",
-        "__pow", "__div", "__idiv", "__band", "__bor", "__bxor", "__shl", "__shr", "__unm", "__bnot", "__lt", "__le",
+        "__index", "__newindex", "__gc", "__mode", "__len", "__eq", "__call", "__close", "__add", "__sub", "__mul",
+        "__mod",
+        "__pow", "__div", "__idiv", "__band", "__bor", "__bxor", "__shl", "__shr", "__unm", "__bnot", "__lt",
+        "__le",
         "__concat", "__name", "__tostring", "__pairs", "__metatable",
     ];
     /// Its name.

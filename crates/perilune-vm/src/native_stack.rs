@@ -341,8 +341,8 @@ impl Vm {
         }
     }
 
-    /// Lets whoever has switched to this native stack, which runs here, go on with `outcome`. Returns when it is
-    /// switched to again.
+    /// Lets whoever has switched to this native stack, which runs here, go on with `outcome`. Returns when it
+    /// is switched to again.
     unsafe fn switch_away(&mut self, native_stack: *mut NativeStack, outcome: Flow) {
         // SAFETY: the callers': it is the one that runs here, and lives.
         unsafe {

@@ -517,7 +517,9 @@ macro_rules! from_gc {
     ($($t:ty => $tag:ident),*) => { $(
         impl From<Gc<$t>> for Value {
             #[inline(always)]
-            fn from(g: Gc<$t>) -> Value { Value { payload: g.0.as_ptr() as u64, tag: Tag::$tag, _own: PhantomData } }
+            fn from(g: Gc<$t>) -> Value {
+                Value { payload: g.0.as_ptr() as u64, tag: Tag::$tag, _own: PhantomData }
+            }
         }
     )* };
 }

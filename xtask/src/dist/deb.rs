@@ -40,9 +40,12 @@ impl Package<'_> {
         let unwinder = if self.unwinder { ", libgcc-s1" } else { "" };
         format!(
             "Package: perilune\nVersion: {}\nArchitecture: amd64\nMaintainer: The Perilune maintainers \
-             <maintainers@users.noreply.github.com>\nInstalled-Size: {kib}\nDepends: {libc}{unwinder}\nSection: \
-             interpreters\nPriority: optional\nHomepage: https://github.com/perilune/perilune\nDescription: Lua 5.4 on \
-             all cores\n Runs Lua 5.4 programs, as lua does, and on all cores: domains with heaps of their own,\n task \
+             <maintainers@users.noreply.github.com>\nInstalled-Size: {kib}\nDepends: {libc}{unwinder}\n\
+             Section: \
+             interpreters\nPriority: optional\nHomepage: https://github.com/perilune/perilune\n\
+             Description: Lua 5.4 on \
+             all cores\n Runs Lua 5.4 programs, as lua does, and on all cores: domains with heaps of their \
+             own,\n task \
              pools, channels, shared data. Profiles and traces what runs.\n",
             self.version
         )

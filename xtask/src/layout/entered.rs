@@ -9,7 +9,7 @@
 //! always put back in the memory of the one that stopped. An `exec` brings an image without breakpoints.
 
 use crate::chore::Error;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -26,14 +26,22 @@ pub struct Function {
     pub size: u64,
     /// Its name as the linker knows it.
     pub name: String,
+    /// The crate that its code is of, if the linker has told: that of the program which has the instance of a
+    /// generic function, not that of its text.
+    pub from: Option<String>,
 }
 
-/// The functions of `bin`, in the order of their addresses, as `nm` lists them.
-pub fn functions(bin: &Path) -> Result<Vec<Function>, Error> {
+/// The functions of `bin`, in the order of their addresses, as `nm` lists them. `map` is what the linker has
+/// written about it, if anything.
+pub fn functions(bin: &Path, map: &str) -> Result<Vec<Function>, Error> {
     let out = Command::new("nm").args(["--numeric-sort", "--defined-only", "-S"]).arg(bin).output();
     let out = out.map_err(|e| format!("nm: {e}"))?;
     let mut all: Vec<Function> = String::from_utf8_lossy(&out.stdout).lines().filter_map(read).collect();
     all.dedup_by_key(|f| f.start);
+    let crates: HashMap<u64, String> = map.lines().filter_map(section).collect();
+    for f in &mut all {
+        f.from = crates.get(&f.start).cloned();
+    }
     if all.is_empty() {
         return Err(format!("{}: no functions found; has it been stripped?", bin.display()).into());
     }
@@ -45,15 +53,46 @@ fn read(line: &str) -> Option<Function> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [start, size, "t" | "T" | "w" | "W", name] = words[..] else { return None };
     let hex = |text| u64::from_str_radix(text, 16).ok();
-    Some(Function { start: hex(start)?, size: hex(size)?, name: name.to_string() })
+    Some(Function { start: hex(start)?, size: hex(size)?, name: name.to_string(), from: None })
 }
 
-/// Runs `bin` with `args` and returns the indices of those of `functions` that were entered.
+/// A line `START LOADED SIZE ALIGNMENT FILE:(SECTION)` of lld's map, if it is of code: where that starts, and
+/// the crate that the file was made from, which is `program-HASH.crate-HASH.crate.HASH-cgu.N...` or a member
+/// of an archive that ends so.
+fn section(line: &str) -> Option<(u64, String)> {
+    let (file, _) = line.split_once(":(.text.")?;
+    let start = u64::from_str_radix(line.split_whitespace().next()?, 16).ok()?;
+    let name = file.rsplit(['/', '(']).next()?;
+    let (unit, _) = name.split_once("-cgu.")?;
+    Some((start, unit.rsplit('.').nth(1)?.to_owned()))
+}
+
+/// Runs `bin` with `args` until nothing new is seen, and returns the indices of those of `functions` that
+/// were entered: breakpoints slow a program down, and what it does when it has taken long is something else.
+pub fn run_at_full_speed(
+    bin: &Path,
+    args: &[String],
+    dir: &Path,
+    functions: &[Function],
+) -> Result<BTreeSet<usize>, Error> {
+    let mut all = BTreeSet::new();
+    loop {
+        let new = run(bin, args, dir, functions, &all)?;
+        if new.is_empty() {
+            return Ok(all);
+        }
+        all.extend(new);
+    }
+}
+
+/// Runs `bin` with `args` and returns the indices of those of `functions` that were entered, but for those
+/// that are known, at which it does not stop.
 pub fn run(
     bin: &Path,
     args: &[String],
     dir: &Path,
     functions: &[Function],
+    known: &BTreeSet<usize>,
 ) -> Result<BTreeSet<usize>, Error> {
     let mut command = Command::new(bin);
     command.args(args).current_dir(dir);
@@ -76,10 +115,12 @@ pub fn run(
     let base = base(first, bin)?;
     let memory = memory(first)?;
     let mut saved = Vec::with_capacity(functions.len());
-    for f in functions {
+    for (i, f) in functions.iter().enumerate() {
         let mut byte = [0];
         memory.read_exact_at(&mut byte, base + f.start)?;
-        memory.write_all_at(&[BREAKPOINT], base + f.start)?;
+        if !known.contains(&i) {
+            memory.write_all_at(&[BREAKPOINT], base + f.start)?;
+        }
         saved.push(byte[0]);
     }
     request(libc::PTRACE_CONT, first, 0)?;
@@ -193,6 +234,22 @@ mod tests {
         assert_eq!((f.start, f.size), (0xade20, 16));
         for other in ["0000 0010 d data", "00000000000ade20 t label", "U malloc"] {
             assert_eq!(read(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn reads_lines_of_the_linkers_map() {
+        let line =
+            |file: &str, section: &str| format!("  ade20   ade20   10    16         {file}:({section})");
+        for (file, of) in [
+            ("/w/deps/perilune-1a.perilune_vm-2b.perilune_vm.3c-cgu.2.rcgu.o.rcgu.o", Some("perilune_vm")),
+            ("/w/deps/perilune-1a.4d-cgu.0.rcgu.o", Some("perilune-1a")),
+            ("/lib/libstd-1a.rlib(std-1a.std.2b-cgu.0.rcgu.o)", Some("std")),
+            ("/lib/crt1.o", None),
+        ] {
+            let of = of.map(|name| (0xade20, name.to_owned()));
+            assert_eq!(section(&line(file, ".text._ZN4core3fmt17h0123456789abcdefE")), of);
+            assert_eq!(section(&line(file, ".rodata.cst16")), None);
         }
     }
 }

@@ -17,6 +17,7 @@
 mod report;
 
 use super::manual;
+use crate::sys;
 use perilune_measure::on_path;
 use perilune_measure::process::{self, Job};
 use report::{Cell, Report, Row};
@@ -156,7 +157,7 @@ fn measure(options: &Options) -> Result<Report, String> {
     for command in &options.against {
         contenders.push(Contender::new(command)?);
     }
-    let load_before = report::load();
+    let load_before = sys::load();
     let mut rows = Vec::new();
     for (i, program) in programs.iter().enumerate() {
         rows.push(measure_program(
@@ -172,7 +173,7 @@ fn measure(options: &Options) -> Result<Report, String> {
         rows,
         warmup: options.warmup,
         rounds: options.runs,
-        load: [load_before, report::load()],
+        load: [load_before, sys::load()],
     })
 }
 

@@ -16,6 +16,7 @@ pub use trace::tell_if_asked;
 use super::manual;
 use crate::app::payload::{self, Entry, Kind};
 use crate::app::{self, elf};
+use crate::sys;
 use modules::{Found, Modules};
 use perilune_domain::bundle::is_asset_name;
 use perilune_stdlib::used::whole;
@@ -149,13 +150,15 @@ fn tell_what_is_left_out(main: &Path, used: &Used, entries: &[Entry]) {
     for path in used.code.iter().filter(is_left) {
         let path = path.strip_prefix(&here).unwrap_or(path).display();
         tell(&format!(
-            "{path} is not put in: a run loaded it by the name of its file (require finds what is in an executable)"
+            "{path} is not put in: a run loaded it by the name of its file (require finds what is in an \
+             executable)"
         ));
     }
     for path in used.data.iter().filter(is_left) {
         let path = path.strip_prefix(&here).unwrap_or(path).display();
         tell(&format!(
-            "{path} is not put in: a run opened it by the name of its file (pl.asset finds what is in an executable)"
+            "{path} is not put in: a run opened it by the name of its file (pl.asset finds what is in an \
+             executable)"
         ));
     }
 }
@@ -188,7 +191,7 @@ fn add_asset(folder: &Path, asset: &Path, entries: &mut Vec<Entry>) -> Result<()
 
 /// This executable with the payload, made beside its place and then put there.
 fn write(output: &Path, entries: &[Entry]) -> Result<(), String> {
-    let mut bytes = std::fs::read("/proc/self/exe").map_err(|e| format!("this executable: {e}"))?;
+    let mut bytes = std::fs::read(sys::THIS_EXECUTABLE).map_err(|e| format!("this executable: {e}"))?;
     let (mark, sign) = app::mark();
     let found: Vec<usize> = memmem(&bytes, &mark).collect();
     let [at] = found[..] else {

@@ -131,7 +131,8 @@ fn carry_out(request: &observe::Request, own: &Own) -> io::Result<u8> {
     let run = Run::new(&text, &seen.trace)?;
     if !run.is_told {
         eprintln!(
-            "perilune explain: the program was killed before it could tell what was compiled: only its samples are shown"
+            "perilune explain: the program was killed before it could tell what was compiled: only its \
+             samples are shown"
         );
     }
     let report = report::Report::new(&run, own, &mode, &seen.trace.title);

@@ -118,7 +118,8 @@ fn text(trace: &Trace, report: &Report, out: &mut dyn Write) -> io::Result<()> {
         let part = percent(running - measured, running);
         writeln!(
             out,
-            "\n{part} of the time in which threads ran domains was not compared with clocks of processor time: it counts as cpu"
+            "\n{part} of the time in which threads ran domains was not compared with clocks of processor \
+             time: it counts as cpu"
         )?;
     }
     let mut table = Table::new(["scopes and islands"]);
@@ -139,7 +140,8 @@ fn compiler(c: &Compiling, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(
         out,
-        "\ncompiler  {} for {} of machine code in {} pieces; {} recordings, {} times not compiled, left {} times, given up {} times",
+        "\ncompiler  {} for {} of machine code in {} pieces; {} recordings, {} times not compiled, left {} \
+         times, given up {} times",
         time(c.ns),
         bytes(c.bytes),
         c.compiled,

@@ -34,7 +34,8 @@ pub fn hint(trace: &Trace, site: &Site) -> Option<String> {
     );
     if site.is_chunk_too_large() {
         text += &format!(
-            "chunk = {} makes {} of {} iterations for {domains} domains; a smaller chunk, or none, lets them share",
+            "chunk = {} makes {} of {} iterations for {domains} domains; a smaller chunk, or none, lets them \
+             share",
             site.chunk,
             match site.pieces() {
                 Some(1) => "one piece".to_owned(),

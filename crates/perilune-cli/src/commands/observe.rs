@@ -39,6 +39,8 @@
 //! process that was attached to gets nothing of all this: the observation ends and is reported.
 
 use crate::commands::manual;
+use crate::sys::signal::{self, Action, Info, set_action};
+use crate::sys::{self, process};
 use lexopt::Parser;
 use perilune_see::Reader;
 use perilune_see::kernel::{self, Kernel};
@@ -49,11 +51,11 @@ use perilune_trace::layout::Geometry;
 use perilune_trace::read::RawEvent;
 use perilune_trace::session::Options;
 use std::cell::RefCell;
-use std::ffi::{OsStr, OsString};
+use std::ffi::{OsStr, OsString, c_void};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::ops::ControlFlow;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -301,7 +303,7 @@ impl Request {
         if self.command == "fibers" || words[0].as_bytes().starts_with(b"-") || script.exists() {
             return None;
         }
-        Some(manual::cannot_open(script, &io::Error::from_raw_os_error(libc::ENOENT)))
+        Some(manual::cannot_open(script, &sys::no_such_file()))
     }
 
     /// Starts the script or attaches to the process.
@@ -327,7 +329,7 @@ impl Request {
                 (target, command_line(*pid))
             }
             Source::Script(words) => {
-                let mut command = Command::new("/proc/self/exe");
+                let mut command = Command::new(sys::THIS_EXECUTABLE);
                 command.arg0(&self.arg0);
                 // A script is marked as one: it may be called as a subcommand is.
                 if !words[0].as_bytes().starts_with(b"-") {
@@ -360,7 +362,7 @@ impl Request {
         }
         Ok(Observation {
             kernel: kernel.map(|kernel| Rc::new(RefCell::new(kernel))),
-            process: process_file(target.pid),
+            process: process::open(target.pid),
             target,
             title,
             script,
@@ -440,7 +442,7 @@ pub fn create(path: &Path) -> io::Result<File> {
 
 /// The command line of a process, for people.
 fn command_line(pid: u32) -> String {
-    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words = process::words(pid).unwrap_or_default();
     let words: Vec<_> = words.split(|&b| b == 0).map(String::from_utf8_lossy).collect();
     format!("{} (process {pid})", words.join(" ").trim_end())
 }
@@ -513,15 +515,12 @@ impl Observation {
     /// Sleeps so long, or until the process has ended or a signal came. Has it ended?
     fn has_ended(&mut self, at_most: Duration) -> bool {
         if let Some(process) = &self.process {
-            let mut poll = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-            let ms = at_most.as_micros().div_ceil(1000).min(i32::MAX as u128) as i32;
-            // SAFETY: one valid structure.
-            let ready = unsafe { libc::poll(&mut poll, 1, ms) };
-            if ready > 0 {
+            let ended = process::wait_for_end(process, at_most);
+            if ended {
                 // Takes the exit code of a script in.
                 self.target.is_alive();
             }
-            return ready > 0;
+            return ended;
         }
         self.target.wait(at_most);
         !self.target.is_alive()
@@ -578,15 +577,6 @@ impl Pause {
     }
 }
 
-/// A descriptor that tells when a process has ended, if the kernel has such.
-fn process_file(pid: u32) -> Option<OwnedFd> {
-    // SAFETY: makes a descriptor, which is ours.
-    unsafe {
-        let fd = libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) as i32;
-        (fd >= 0).then(|| OwnedFd::from_raw_fd(fd))
-    }
-}
-
 /// The observation shall end.
 static STOP: AtomicBool = AtomicBool::new(false);
 /// The script's process; 0: attached.
@@ -594,31 +584,22 @@ static CHILD: AtomicI32 = AtomicI32::new(0);
 
 /// The signals that would end the tool are handled from now on, or no more.
 fn catch_signals(on: bool) {
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: a zeroed action with valid fields; no SA_RESTART, so that sleeping ends.
-        unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_flags = libc::SA_SIGINFO;
-            action.sa_sigaction = if on { on_signal as *const () as usize } else { libc::SIG_DFL };
-            libc::sigaction(signal, &action, std::ptr::null_mut());
-        }
+    // Sleeping ends with a signal.
+    let action = if on { Action::CallInformed(on_signal) } else { Action::Default };
+    for signal in [signal::INT, signal::TERM, signal::HUP] {
+        set_action(signal, action);
     }
-    // A reader that is gone must not end the tool before it has detached: writing fails instead.
-    let pipe = if on { libc::SIG_IGN } else { libc::SIG_DFL };
-    // SAFETY: the child that was started before has its own.
-    unsafe { libc::signal(libc::SIGPIPE, pipe) };
+    // A reader that is gone must not end the tool before it has detached: writing fails instead. The child
+    // that was started before has its own action.
+    set_action(signal::PIPE, if on { Action::Ignore } else { Action::Default });
 }
 
-extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+extern "C" fn on_signal(signal: i32, info: &Info, _: *mut c_void) {
     match CHILD.load(Ordering::Acquire) {
         0 => STOP.store(true, Ordering::Release),
-        // SAFETY: the kernel passes a valid structure; sends a signal.
-        child => unsafe {
-            // What the terminal sends (SI_KERNEL) has reached the script already.
-            if (*info).si_code <= 0 {
-                libc::kill(child, signal);
-            }
-        },
+        // What the terminal sends has reached the script already.
+        child if info.is_from_process() => signal::send(child, signal),
+        _ => {}
     }
 }
 

@@ -126,27 +126,34 @@ pub fn says(trace: &Trace, finding: &Finding) -> String {
     let cost_of_others = format!("{waits}, {took} in all, {which}");
     match finding.trouble {
         Trouble::Slow(Slowness::Held) => format!(
-            "{place}: Nagle's algorithm holds the rest of a message back until the peer's delayed acknowledgement ({cost}): write a message with one call, or set nodelay = true"
+            "{place}: Nagle's algorithm holds the rest of a message back until the peer's delayed \
+             acknowledgement ({cost}): write a message with one call, or set nodelay = true"
         ),
         Trouble::Slow(Slowness::Peer) => format!(
-            "{place}: the peer takes its time to answer ({cost}): all that was asked had been sent, so look at the peer; ask for several things at once, or limit the wait with pl.timeout"
+            "{place}: the peer takes its time to answer ({cost}): all that was asked had been sent, so look \
+             at the peer; ask for several things at once, or limit the wait with pl.timeout"
         ),
         Trouble::Slow(Slowness::Pieces) => format!(
-            "{place}: the peer's messages come in pieces ({cost}): a part was here and the rest was not, so the peer writes it late, or its Nagle's algorithm holds it back: let it write a message with one call"
+            "{place}: the peer's messages come in pieces ({cost}): a part was here and the rest was not, so \
+             the peer writes it late, or its Nagle's algorithm holds it back: let it write a message with \
+             one call"
         ),
         Trouble::Slow(Slowness::Lost) => {
             format!("{place}: segments were lost and sent again ({cost}): the network drops them")
         }
         Trouble::Slow(Slowness::Full) => format!(
-            "{place}: the peer does not read what is written ({cost}): its buffers and ours are full; give it write_timeout, or send it less"
+            "{place}: the peer does not read what is written ({cost}): its buffers and ours are full; give \
+             it write_timeout, or send it less"
         ),
         Trouble::SmallWrites => format!(
-            "{place}: {} in {count} pieces of {} on average, each a system call and a packet of its own ({which}): leave flush out, or write what belongs together with one call",
+            "{place}: {} in {count} pieces of {} on average, each a system call and a packet of its own \
+             ({which}): leave flush out, or write what belongs together with one call",
             bytes(finding.bytes),
             bytes(finding.bytes / count.max(1)),
         ),
         Trouble::Starved => format!(
-            "{place}: runs for up to {longest} without waiting; others whose waits were over had to wait for it ({cost_of_others}): call pl.yield() in its loop, or give it to a pool"
+            "{place}: runs for up to {longest} without waiting; others whose waits were over had to wait for \
+             it ({cost_of_others}): call pl.yield() in its loop, or give it to a pool"
         ),
     }
 }

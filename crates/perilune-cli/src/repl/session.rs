@@ -137,7 +137,8 @@ impl Session {
         let Some(outline) = outline(text, name) else { return plain(vm, text, name) };
         if let Some(line) = outline.closes {
             let message = format!(
-                "stdin:{line}: a variable to be closed cannot live on in a session (write do ... end around it)"
+                "stdin:{line}: a variable to be closed cannot live on in a session (write do ... end around \
+                 it)"
             );
             return Ok(Err(vm.value_str(message.as_bytes())?));
         }
@@ -200,7 +201,8 @@ fn plain(vm: &mut Vm, text: &[u8], name: &[u8]) -> LuaResult<Result<Value, Value
 fn with_remedy(vm: &mut Vm, message: Value) -> LuaResult<Value> {
     match message.as_string().map(|text| text.to_text()) {
         Some(text) if text.contains("too many local variables") && text.contains("main function") => {
-            let remedy = "one input has 200 of them at most, as a script has, and a session any number: enter it in parts, put do ... end around what is needed there alone, or leave 'local' out";
+            let remedy = "one input has 200 of them at most, as a script has, and a session any number: \
+                enter it in parts, put do ... end around what is needed there alone, or leave 'local' out";
             vm.value_str(format!("{text}\n({remedy})").as_bytes())
         }
         _ => Ok(message),

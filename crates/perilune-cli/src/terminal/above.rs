@@ -9,9 +9,10 @@
 //! A batch that the editor was handed when a line ended is written by it at the next prompt; if there is
 //! none, at the end ([`settle`]).
 
+use crate::sys;
+use crate::sys::terminal::{self, Modes};
 use rustyline::ExternalPrinter;
 use std::io::Write;
-use std::os::fd::BorrowedFd;
 use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -36,7 +37,7 @@ struct State {
     /// The printer is handing something over.
     is_busy: bool,
     /// What the terminal was before it was made raw, while a line is being read.
-    cooked: Option<libc::termios>,
+    cooked: Option<Modes>,
 }
 
 impl State {
@@ -85,9 +86,8 @@ pub fn open(mut printer: impl ExternalPrinter + Send + 'static) {
             }
         };
         if std::thread::Builder::new().name("above".to_owned()).spawn(print).is_ok() {
-            // SAFETY: a plain function that does not unwind. Without it the terminal stays raw after
-            // `os.exit` in a timer, which is all.
-            let _ = unsafe { libc::atexit(at_exit) };
+            // Without it the terminal stays raw after `os.exit` in a timer, which is all.
+            sys::at_exit(at_exit);
             perilune_stdlib::io::set_diversion(put);
         }
     });
@@ -101,11 +101,7 @@ fn put(bytes: &[u8]) {
 
 /// A line is going to be read.
 pub fn begin() {
-    // SAFETY: zero is a valid `termios`, which the call fills in.
-    let cooked = unsafe {
-        let mut now: libc::termios = std::mem::zeroed();
-        (libc::tcgetattr(libc::STDIN_FILENO, &mut now) == 0).then_some(now)
-    };
+    let cooked = Modes::now();
     lock().cooked = cooked;
     perilune_stdlib::io::divert(true);
 }
@@ -163,10 +159,7 @@ extern "C" fn at_exit() {
         let Ok((again, _)) = ABOVE.changed.wait_timeout(state, left) else { return };
         state = again;
     }
-    // SAFETY: a system call with a valid `termios`; standard input is open, or the call fails.
-    unsafe { libc::tcsetattr(libc::STDIN_FILENO, libc::TCSANOW, &cooked) };
+    cooked.set();
     // The editor has asked the terminal to mark what is pasted; the shell's prompt begins a line.
-    // SAFETY: standard output is open, or writing to it fails.
-    let out = unsafe { BorrowedFd::borrow_raw(libc::STDOUT_FILENO) };
-    let _ = rustix::io::write(out, b"\x1b[?2004l\r\n");
+    terminal::write(b"\x1b[?2004l\r\n");
 }

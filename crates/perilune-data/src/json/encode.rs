@@ -369,9 +369,14 @@ impl Writer {
                 }
                 let missing = (1..n).find(|&i| vm.raw_get_int(t, i).is_nil());
                 match missing {
-                    _ if named => "has integers and strings as keys: an array has only the former, an object only the latter".into(),
+                    _ if named => {
+                        "has integers and strings as keys: an array has only the former, an object only the \
+                         latter"
+                            .into()
+                    }
                     Some(missing) => format!(
-                        "has the key {n} and not {missing}: arrays have no holes (json.null fills one), names of objects are strings (tostring makes one)"
+                        "has the key {n} and not {missing}: arrays have no holes (json.null fills one), \
+                         names of objects are strings (tostring makes one)"
                     ),
                     None => format!("has the key {n}"),
                 }

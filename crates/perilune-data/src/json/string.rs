@@ -187,7 +187,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_first_special_byte(text in prop::collection::vec(prop_oneof![Just(b'a'), Just(b'!'), Just(b'#'), Just(b']'), any::<u8>()], 0..40), at in 0usize..8) {
+        fn the_first_special_byte(
+            text in prop::collection::vec(
+                prop_oneof![Just(b'a'), Just(b'!'), Just(b'#'), Just(b']'), any::<u8>()],
+                0..40
+            ),
+            at in 0usize..8
+        ) {
             let at = at.min(text.len());
             prop_assert_eq!(find_special(&text, at), naive(&text, at));
             let plain = plainness(&text);

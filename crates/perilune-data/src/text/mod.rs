@@ -93,7 +93,8 @@ fn encoding(vm: &mut Vm, at: u32, v: Value) -> LuaResult<Coding> {
                 |l| format!("'{}'", String::from_utf8_lossy(l)),
             );
             let text = format!(
-                "option 'encoding': there is no encoding {what} (names are those of the WHATWG Encoding Standard, and \"bytes\")"
+                "option 'encoding': there is no encoding {what} (names are those of the WHATWG Encoding \
+                 Standard, and \"bytes\")"
             );
             Err(vm.arg_error(at, &text))
         }
@@ -122,7 +123,8 @@ fn set(vm: &mut Vm, at: u32, v: Value) -> LuaResult<Option<Separators>> {
         Some(separators) if right => Ok(Some(separators)),
         _ => {
             let text = format!(
-                "option 'separators' must be a string, a list of 1 to {MOST} strings, each of 1 to {LONGEST} bytes, or false"
+                "option 'separators' must be a string, a list of 1 to {MOST} strings, each of 1 to {LONGEST} \
+                 bytes, or false"
             );
             Err(vm.arg_error(at, &text))
         }

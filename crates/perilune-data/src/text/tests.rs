@@ -114,7 +114,10 @@ proptest! {
     fn pieces_do_not_depend_on_how_the_input_is_cut(
         input in input(),
         separators in sets(),
-        label in prop_oneof![Just("utf-8"), Just("utf-8"), Just("bytes"), Just("utf-16le"), Just("windows-1252"), Just("shift_jis"), Just("gb18030")],
+        label in prop_oneof![
+            Just("utf-8"), Just("utf-8"), Just("bytes"), Just("utf-16le"), Just("windows-1252"), Just("shift_jis"),
+            Just("gb18030")
+        ],
         keep in any::<bool>(),
         replace in any::<bool>(),
         cuts in prop::collection::vec(1usize..7, 1..8),

@@ -446,7 +446,8 @@ fn place(vm: &mut Vm, a: &Array) -> LuaResult<usize> {
     let Some((rows, columns)) = a.view.shape() else {
         let len = a.view.len();
         let text = format!(
-            "this array has one dimension, of {len} elements: write a[i], or make it with pl.array(kind, rows, columns)"
+            "this array has one dimension, of {len} elements: write a[i], or make it with pl.array(kind, \
+             rows, columns)"
         );
         return Err(vm.arg_error(1, &text));
     };

@@ -30,7 +30,8 @@ impl Object<()> for Words {
         "the atomic".to_owned()
     }
     fn remedy(&self) -> &'static str {
-        "Change it in one step, with a:add(n), a:update(f) or a:cas(old, new); or let one begin after the other has ended (await, a channel, a lane)"
+        "Change it in one step, with a:add(n), a:update(f) or a:cas(old, new); or let one begin after the \
+         other has ended (await, a channel, a lane)"
     }
 }
 

@@ -65,7 +65,8 @@ impl Object<Key> for Words {
         format!("key {key} of the map")
     }
     fn remedy(&self) -> &'static str {
-        "Change it in one step, with m:add(k, n), m:update(k, f) or m:cas(k, old, new); or let one begin after the other has ended (await, a channel, a lane)"
+        "Change it in one step, with m:add(k, n), m:update(k, f) or m:cas(k, old, new); or let one begin \
+         after the other has ended (await, a channel, a lane)"
     }
 }
 

@@ -150,7 +150,8 @@ pub fn check_value(vm: &mut Vm, v: Value, n: u32) -> LuaResult<Plain> {
         Some(p) => Ok(p),
         None => {
             let text = format!(
-                "a {} belongs to one domain; only numbers, booleans, strings, shared objects and what pl.share returns may be stored here",
+                "a {} belongs to one domain; only numbers, booleans, strings, shared objects and what \
+                 pl.share returns may be stored here",
                 v.type_name()
             );
             Err(vm.arg_error(n, &text))

@@ -219,7 +219,8 @@ fn report<K>(object: &impl Object<K>, key: &K, made: u32, lost: &Lost) {
         return;
     }
     let text = format!(
-        "perilune: race on {} made at {}\n{}{}\tOnly these operations themselves order the two: what comes between reading and storing is lost.\n\t{}.\n",
+        "perilune: race on {} made at {}\n{}{}\tOnly these operations themselves order the two: what comes \
+         between reading and storing is lost.\n\t{}.\n",
         object.cell(key),
         site_text(&places, made),
         stored(&places, lost.store, Some(lost.load)),

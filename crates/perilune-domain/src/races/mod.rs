@@ -505,8 +505,10 @@ fn report(
     let remedy = if both.contains(&Access::Change) {
         "Where others use add or cas on an element, a plain store must not come between: use them everywhere"
     } else {
-        "Change elements that others change with a:add(i, x) or a:cas(i, old, new); or return values and combine them \
-         with parallel_reduce; or give each task elements of its own; or let one begin after the other has ended (await, a channel, a lane)"
+        "Change elements that others change with a:add(i, x) or a:cas(i, old, new); or return values and \
+         combine them \
+         with parallel_reduce; or give each task elements of its own; or let one begin after the other has \
+         ended (await, a channel, a lane)"
     };
     let text = format!(
         "perilune: race on element {} of {name} ({})\n{}{}\tNothing orders the two: {why}.\n\t{remedy}.\n",

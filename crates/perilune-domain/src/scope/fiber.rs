@@ -435,7 +435,8 @@ pub(crate) fn start_here(vm: &mut Vm, is_daemon: bool) -> LuaResult<Gc<Userdata>
     let scope = current.and_then(|handle| Some((handle, scope_of(handle.into())?)));
     if scope.is_none() && Domain::of(vm)?.works_for_a_pool() {
         return Err(vm.error(
-            "pl.fiber: a task has no scope of its own, and its domain outlives it; start the fiber in a pl.scope",
+            "pl.fiber: a task has no scope of its own, and its domain outlives it; start the fiber in a \
+             pl.scope",
         ));
     }
     let scope = scope.as_ref().map(|(handle, scope)| (*handle, scope));

@@ -349,7 +349,9 @@ impl Classes<'_> {
                 format!("local guard <close> = setmetatable({{}}, {})", self.rng.pick(&["closer", "waiting"]))
             }
             11 if level > 0 => {
-                "local own <close> = getmetatable(self) and rawget(getmetatable(self), '__close') and self or nil".into()
+                "local own <close> = getmetatable(self) and rawget(getmetatable(self), '__close') and self \
+                 or nil"
+                    .into()
             }
             12 if depth > 0 => {
                 let body = vec![self.statement(level, depth - 1)];
@@ -388,7 +390,8 @@ impl Classes<'_> {
         let times = self.rng.range(3, 16);
         let (a, b) = (self.rng.range(1, 3), self.rng.range(1, 4));
         Node::leaf(format!(
-            "for i = 1, {times} do start(way.{way}, h{f}, objs[i * {a} % #objs + 1], objs[i // {b} % #objs + 1], i) end"
+            "for i = 1, {times} do start(way.{way}, h{f}, objs[i * {a} % #objs + 1], objs[i // {b} % #objs + \
+             1], i) end"
         ))
     }
 

@@ -38,7 +38,8 @@ impl Gen<'_> {
             "do",
             vec![
                 Node::leaf(format!(
-                    "local {o}, r, get, index, inc = {class}.new({}), {{}}, {class}.get, {class}.__index, Base.inc",
+                    "local {o}, r, get, index, inc = {class}.new({}), {{}}, {class}.get, {class}.__index, \
+                     Base.inc",
                     self.rng.range(-2, 9)
                 )),
                 Node::block(format!("check(function() for {i} = 0, 7 do"), body, "end end)"),
@@ -85,7 +86,8 @@ impl Gen<'_> {
         self.loops = loops;
         let mut nodes = vec![
             Node::leaf(format!(
-                "local {x} <close> = setmetatable({{}}, {{__close = function(o, e) {log}[#{log} + 1] = '{x}' .. type(e) {inner} end}})"
+                "local {x} <close> = setmetatable({{}}, {{__close = function(o, e) {log}[#{log} + 1] = '{x}' \
+                 .. type(e) {inner} end}})"
             )),
             Node::leaf(format!(
                 "local {y} <close> = {}",
@@ -123,16 +125,44 @@ impl Gen<'_> {
         let (co, a) = (self.fresh("co"), self.fresh("a"));
         let e = self.expr(Kind::Int, 2);
         let yielding = match self.rng.below(10) {
-            0 => format!("show(pcall(function() local r = coroutine.yield({e}) if r == 2 then error('two') end return r end))"),
-            1 => "local t = setmetatable({}, {__index = function(t, k) return coroutine.yield(k) end}) show(t.x, t.y)".into(),
-            2 => "local t = setmetatable({}, {__add = function(a, b) return coroutine.yield('add') end, __lt = function() return coroutine.yield('lt') end, __concat = function() return coroutine.yield('cc') end, __eq = function() return coroutine.yield('eq') end}) show(t + 1, t < t, 'x' .. t, t == setmetatable({}, getmetatable(t)))".into(),
-            3 => "for x in function(_, i) i = (i or 0) + 1 if i > 3 then return nil end coroutine.yield(i) return i end do show('it', x) end".into(),
-            4 => "local x <close> = setmetatable({}, {__close = function() coroutine.yield('closing') end}) coroutine.yield('open')".into(),
+            0 => format!(
+                "show(pcall(function() local r = coroutine.yield({e}) if r == 2 then error('two') end return \
+                 r end))"
+            ),
+            1 => "local t = setmetatable({}, {__index = function(t, k) return coroutine.yield(k) end}) \
+                show(t.x, t.y)"
+                .into(),
+            2 => {
+                "local t = setmetatable({}, {__add = function(a, b) return coroutine.yield('add') end, __lt \
+                 = function() return coroutine.yield('lt') end, __concat = function() return \
+                 coroutine.yield('cc') end, __eq = function() return coroutine.yield('eq') end}) show(t + 1, \
+                 t < t, 'x' .. t, t == setmetatable({}, getmetatable(t)))"
+                    .into()
+            }
+            3 => "for x in function(_, i) i = (i or 0) + 1 if i > 3 then return nil end coroutine.yield(i) \
+                return i end do show('it', x) end"
+                .into(),
+            4 => "local x <close> = setmetatable({}, {__close = function() coroutine.yield('closing') end}) \
+                coroutine.yield('open')"
+                .into(),
             5 => format!("for i = 1, 3 do tick() show('in', coroutine.yield(i, {e})) end"),
-            6 => "local inner = coroutine.wrap(function(...) for i = 1, 2 do coroutine.yield(i, ...) end return 'done' end) show(inner(7), inner(), inner()) show(coroutine.isyieldable(), coroutine.running() ~= nil)".into(),
-            7 => "show(xpcall(function() coroutine.yield('x') error({}) end, function(e) return type(e) end))".into(),
-            8 => "local t = setmetatable({}, {__newindex = function(t, k, v) coroutine.yield(k) rawset(t, k, v) end, __call = function(self, ...) return coroutine.yield(...) end, __len = function() return coroutine.yield('len') end}) t.q = 1 show(t.q, t(1, 2), #t)".into(),
-            _ => "local function deep(n) tick() if n == 0 then return coroutine.yield('deep') end return 1, deep(n - 1) end show(deep(5))".into(),
+            6 => "local inner = coroutine.wrap(function(...) for i = 1, 2 do coroutine.yield(i, ...) end \
+                return 'done' end) show(inner(7), inner(), inner()) show(coroutine.isyieldable(), \
+                coroutine.running() ~= nil)"
+                .into(),
+            7 => {
+                "show(xpcall(function() coroutine.yield('x') error({}) end, function(e) return type(e) end))"
+                    .into()
+            }
+            8 => {
+                "local t = setmetatable({}, {__newindex = function(t, k, v) coroutine.yield(k) rawset(t, k, \
+                 v) end, __call = function(self, ...) return coroutine.yield(...) end, __len = function() \
+                 return coroutine.yield('len') end}) t.q = 1 show(t.q, t(1, 2), #t)"
+                    .into()
+            }
+            _ => "local function deep(n) tick() if n == 0 then return coroutine.yield('deep') end return 1, \
+                deep(n - 1) end show(deep(5))"
+                .into(),
         };
         let body = {
             let mark = self.scope.len();
@@ -176,16 +206,23 @@ impl Gen<'_> {
         ]);
         let text = match self.rng.below(4) {
             0 => format!(
-                "do local w, held = setmetatable({{}}, {{__mode = '{mode}'}}), {{}} for i = 1, {n} do local k = {{i}} held[i] = k w[k] = k w[{{}}] = {{}} end {collect} local c = 0 for i = 1, #held do if w[held[i]] == held[i] then c = c + 1 end end show(c) end"
+                "do local w, held = setmetatable({{}}, {{__mode = '{mode}'}}), {{}} for i = 1, {n} do local \
+                 k = {{i}} held[i] = k w[k] = k w[{{}}] = {{}} end {collect} local c = 0 for i = 1, #held do \
+                 if w[held[i]] == held[i] then c = c + 1 end end show(c) end"
             ),
             1 => format!(
-                "do local e, k = setmetatable({{}}, {{__mode = 'k'}}), {{}} e[k] = {{k, {{e}}}} for i = 1, {n} do local x = {{}} e[x] = {{x}} end {collect} show(e[k][1] == k) end"
+                "do local e, k = setmetatable({{}}, {{__mode = 'k'}}), {{}} e[k] = {{k, {{e}}}} for i = 1, \
+                 {n} do local x = {{}} e[x] = {{x}} end {collect} show(e[k][1] == k) end"
             ),
             2 => format!(
-                "do local keep = {{}} for i = 1, {n} do setmetatable({{i}}, {{__gc = function(o) keep[o[1]] = o end}}) end {collect} local t = {{}} for i = 1, {n} do t[i] = ('s' .. i):rep(3) end show(t[1], t[{n}]) end"
+                "do local keep = {{}} for i = 1, {n} do setmetatable({{i}}, {{__gc = function(o) keep[o[1]] \
+                 = o end}}) end {collect} local t = {{}} for i = 1, {n} do t[i] = ('s' .. i):rep(3) end \
+                 show(t[1], t[{n}]) end"
             ),
             _ => format!(
-                "do local t = {{}} for i = 1, {n} do t[i] = {{i, x = i .. 'x', f = function() return i end}} if i % 7 == 0 then {collect} end end local s = 0 for i = 1, {n} do s = s + t[i].f() + t[i][1] + #t[i].x end show(s) end"
+                "do local t = {{}} for i = 1, {n} do t[i] = {{i, x = i .. 'x', f = function() return i end}} \
+                 if i % 7 == 0 then {collect} end end local s = 0 for i = 1, {n} do s = s + t[i].f() + \
+                 t[i][1] + #t[i].x end show(s) end"
             ),
         };
         Node::leaf(text)

@@ -260,10 +260,21 @@ impl Gen<'_> {
         let (list, kind) = match self.rng.below(6) {
             0 | 1 => (format!("ipairs({arr})"), Kind::Int),
             2 => ("string.gmatch('one two  three4', '%a+')".into(), Kind::Str),
-            3 => ("(function() local n = 0 return function() n = n + 1 if n < 4 then return n, n * 2 end end end)()".into(), Kind::Int),
+            3 => (
+                "(function() local n = 0 return function() n = n + 1 if n < 4 then return n, n * 2 end end \
+                 end)()"
+                    .into(),
+                Kind::Int,
+            ),
             4 => {
                 let log = "setmetatable({}, {__close = function(_, e) show('closed', e) end})";
-                (format!("function(s, c) if c < s then return c + 1, s end end, {}, 0, {log}", self.rng.range(0, 4)), Kind::Int)
+                (
+                    format!(
+                        "function(s, c) if c < s then return c + 1, s end end, {}, 0, {log}",
+                        self.rng.range(0, 4)
+                    ),
+                    Kind::Int,
+                )
             }
             _ => (format!("next, {{{}}}", self.rng.pick(&["", "7", "x = 1", "{}"])), Kind::Int),
         };
@@ -313,10 +324,12 @@ impl Gen<'_> {
                     vec![
                         Node::leaf(format!("local own = {i} * 10")),
                         Node::leaf(format!(
-                            "{fs}[#{fs} + 1] = function(d) tick() own = own + (d or 1) shared = shared + own return own, shared, {i} end"
+                            "{fs}[#{fs} + 1] = function(d) tick() own = own + (d or 1) shared = shared + own \
+                             return own, shared, {i} end"
                         )),
                         Node::leaf(format!(
-                            "{fs}[#{fs} + 1] = function() local function inner() own = {e} return own, {i} end return inner() end"
+                            "{fs}[#{fs} + 1] = function() local function inner() own = {e} return own, {i} \
+                             end return inner() end"
                         )),
                         Node::leaf(leave),
                         Node::leaf("::continue::"),
@@ -368,8 +381,10 @@ impl Gen<'_> {
         ]);
         Node::leaf(format!(
             "do local t, c, s = {t}, 0, 0 for i = 1, {n} do t[i] = i t['k' .. i] = i end \
-             for k, v in pairs(t) do c = c + 1 if math.type(v) == 'integer' and ({condition}) then s = s + v {then} end end \
-             show(c, s) t[{n} + 1], t.new = 5, 6 c = 0 for k, v in next, t do c = c + 1 end show(c, t[1], t.k3, t.new) end"
+             for k, v in pairs(t) do c = c + 1 if math.type(v) == 'integer' and ({condition}) then s = s + v \
+             {then} end end \
+             show(c, s) t[{n} + 1], t.new = 5, 6 c = 0 for k, v in next, t do c = c + 1 end show(c, t[1], \
+             t.k3, t.new) end"
         ))
     }
 
@@ -386,13 +401,17 @@ impl Gen<'_> {
                 ])
             )),
             1 => Node::leaf(format!(
-                "do local t = {{}} for i = 1, {n} do t[i] = tostring((i * {a}) % {m}) end table.sort(t) show(table.concat(t, ' ')) end"
+                "do local t = {{}} for i = 1, {n} do t[i] = tostring((i * {a}) % {m}) end table.sort(t) \
+                 show(table.concat(t, ' ')) end"
             )),
             2 => Node::leaf(format!(
-                "do local t = {{}} for i = 1, {n} do t[i] = {{k = (i * {a}) % {m}, i = i}} end table.sort(t, function(x, y) if x.k ~= y.k then return x.k < y.k end return x.i < y.i end) local r = {{}} for i, x in ipairs(t) do r[i] = x.k * 100 + x.i end show(r) end"
+                "do local t = {{}} for i = 1, {n} do t[i] = {{k = (i * {a}) % {m}, i = i}} end table.sort(t, \
+                 function(x, y) if x.k ~= y.k then return x.k < y.k end return x.i < y.i end) local r = {{}} \
+                 for i, x in ipairs(t) do r[i] = x.k * 100 + x.i end show(r) end"
             )),
             _ => Node::leaf(format!(
-                "do local t = {{}} for i = 1, {n} do t[i] = i % 2 == 0 and i * {a} % {m} or i + 0.5 end table.sort(t) show(t) end"
+                "do local t = {{}} for i = 1, {n} do t[i] = i % 2 == 0 and i * {a} % {m} or i + 0.5 end \
+                 table.sort(t) show(t) end"
             )),
         }
     }
@@ -409,13 +428,15 @@ impl Gen<'_> {
             5 => format!("check(string.rep, 'ab', {i}, '{k}')"),
             6 => format!("check(next, {{}}, {i})"),
             7 => format!(
-                "do local t = {{}} for i = 1, {} do t[i] = i end for i = 1, {} do table.remove(t{}) end show(#t, t) end",
+                "do local t = {{}} for i = 1, {} do t[i] = i end for i = 1, {} do table.remove(t{}) end \
+                 show(#t, t) end",
                 k * 8,
                 k * 4,
                 self.rng.pick(&["", ", 1", ""])
             ),
             _ => format!(
-                "do local t = {{n = 0}} for i = {}, -3, -1 do t[i] = i end for i = 1, 5 do t[i] = -i end show(t, #t) end",
+                "do local t = {{n = 0}} for i = {}, -3, -1 do t[i] = i end for i = 1, 5 do t[i] = -i end \
+                 show(t, #t) end",
                 j + 2
             ),
         };
@@ -436,7 +457,8 @@ impl Gen<'_> {
             7 => format!("check(function() return {} < {} end)", paren(&e), paren(&f)),
             8 => format!("check(function() local a <const> = {e} return a & {} end)", paren(&f)),
             9 => format!(
-                "show(xpcall(function(...) return ... + nil end, function(m) return 'handled ' .. tostring(m) end, {e}))"
+                "show(xpcall(function(...) return ... + nil end, function(m) return 'handled ' .. \
+                 tostring(m) end, {e}))"
             ),
             10 => format!("show(select('#', pcall(pcall, error, {e})), pcall(error))"),
             11 => format!(
@@ -457,22 +479,29 @@ impl Gen<'_> {
         let n = self.rng.range(1, 12);
         let text = match self.rng.below(5) {
             0 => format!(
-                "do local function fib(n) tick() if n < 2 then return n end return fib(n - 1) + fib(n - 2) end check(fib, {}) end",
+                "do local function fib(n) tick() if n < 2 then return n end return fib(n - 1) + fib(n - 2) \
+                 end check(fib, {}) end",
                 n.min(9)
             ),
             1 => format!(
-                "do local function loop(n, acc) tick() if n == 0 then return acc end return loop(n - 1, acc + n) end check(loop, {}, 0) end",
+                "do local function loop(n, acc) tick() if n == 0 then return acc end return loop(n - 1, acc \
+                 + n) end check(loop, {}, 0) end",
                 n * 9
             ),
             2 => format!(
-                "do local function list(n, ...) tick() if n == 0 then return ... end return list(n - 1, n, ...) end check(list, {n}) end"
+                "do local function list(n, ...) tick() if n == 0 then return ... end return list(n - 1, n, \
+                 ...) end check(list, {n}) end"
             ),
             3 => format!(
-                "do local even, odd function even(n) tick() if n == 0 then return true end return odd(n - 1) end function odd(n) if n == 0 then return false end return even(n - 1) end check(even, {}) end",
+                "do local even, odd function even(n) tick() if n == 0 then return true end return odd(n - 1) \
+                 end function odd(n) if n == 0 then return false end return even(n - 1) end check(even, {}) \
+                 end",
                 n * 5
             ),
             _ => format!(
-                "do local function tree(d) tick() if d == 0 then return {{}} end return {{tree(d - 1), tree(d - 1)}} end local function count(t) tick() return t[1] and 1 + count(t[1]) + count(t[2]) or 1 end check(function() return count(tree({})) end) end",
+                "do local function tree(d) tick() if d == 0 then return {{}} end return {{tree(d - 1), \
+                 tree(d - 1)}} end local function count(t) tick() return t[1] and 1 + count(t[1]) + \
+                 count(t[2]) or 1 end check(function() return count(tree({})) end) end",
                 n.min(5)
             ),
         };

@@ -20,15 +20,19 @@ const CALLS: &[&str] = &[
     "pcall(pcall, function() @ error(meta {}) end)",
     "xpcall(function() @ error 'x' end, function(e) return e end)",
     "xpcall(function() @ local x = nil + 1 end, debug.traceback)",
-    "local name = 'm' .. id .. '_' .. os.clock() package.preload[name] = function() @ return {} end require(name)",
+    "local name = 'm' .. id .. '_' .. os.clock() package.preload[name] = function() @ return {} end \
+     require(name)",
     "for _ in pairs(meta { __pairs = function(t) @ return next, {} end }) do end",
-    "for _ in pairs(meta { __pairs = function(t) return function(_, k) @ if not k then return 1 end end, t end }) do end",
+    "for _ in pairs(meta { __pairs = function(t) return function(_, k) @ if not k then return 1 end end, t \
+     end }) do end",
     "for i in ipairs(meta { __index = function(t, i) @ if i < 3 then return i end end }) do end",
     "for i in function(_, k) @ if (k or 0) < 3 then return (k or 0) + 1 end end do end",
     "for i in function(_, k) if not k then return 1 end end, nil, nil, closing(id, true) do @ end",
     "table.concat(meta { __index = function(t, i) @ return 'x' end, __len = function() @ return 3 end })",
-    "table.insert(meta { __index = function() @ end, __newindex = function() @ end, __len = function() @ return 2 end }, 1, 'x')",
-    "table.remove(meta { __index = function() @ end, __newindex = function() @ end, __len = function() @ return 3 end }, 1)",
+    "table.insert(meta { __index = function() @ end, __newindex = function() @ end, __len = function() @ \
+     return 2 end }, 1, 'x')",
+    "table.remove(meta { __index = function() @ end, __newindex = function() @ end, __len = function() @ \
+     return 3 end }, 1)",
     "table.move({ 1, 2, 3 }, 1, 3, 1, meta { __newindex = function() @ end })",
     "table.unpack(meta { __index = function(t, i) @ return i end }, 1, 3)",
     "local x = '10' + meta { __add = function() @ return 1 end }",
@@ -43,9 +47,12 @@ const CALLS: &[&str] = &[
     "local x = -meta { __unm = function() @ return 1 end }",
     "coroutine.wrap(function() @ return 1 end)()",
     "local w = coroutine.wrap(function() @ end) w() w()",
-    "local co = coroutine.create(function() local z <close> = closing(id, true) coroutine.yield() end) coroutine.resume(co) coroutine.close(co)",
-    "local co = coroutine.create(function() local z <close> = meta { __close = function() @ end } error 'x' end) coroutine.resume(co)",
-    "local co = coroutine.create(function() @ end) coroutine.resume(co) coroutine.resume(co) co = nil collectgarbage()",
+    "local co = coroutine.create(function() local z <close> = closing(id, true) coroutine.yield() end) \
+     coroutine.resume(co) coroutine.close(co)",
+    "local co = coroutine.create(function() local z <close> = meta { __close = function() @ end } error 'x' \
+     end) coroutine.resume(co)",
+    "local co = coroutine.create(function() @ end) coroutine.resume(co) coroutine.resume(co) co = nil \
+     collectgarbage()",
     "os.time(meta { __index = function(t, k) @ return 1 end })",
     "do local y <close> = closing(id, true) @ end",
     "do local y <close> = meta { __close = function() @ end } local z <close> = closing(id, true) end",

@@ -73,9 +73,11 @@ pub fn ops(count: usize) -> impl Strategy<Value = Vec<Op>> {
             .prop_map(|(kind, slots, bytes, root)| Op::Alloc { kind, slots, bytes, root }),
         12 => (root.clone(), 0u8..4, 0usize..7, root.clone())
             .prop_map(|(from, hops, slot, to)| Op::Store { from, hops, slot, to }),
-        6 => (root.clone(), 0usize..7, root.clone()).prop_map(|(from, slot, root)| Op::Load { from, slot, root }),
+        6 => (root.clone(), 0usize..7, root.clone())
+            .prop_map(|(from, slot, root)| Op::Load { from, slot, root }),
         2 => root.clone().prop_map(|root| Op::Drop { root }),
-        1 => (1usize..300, 16usize..300, root).prop_map(|(count, bytes, root)| Op::Burst { count, bytes, root }),
+        1 => (1usize..300, 16usize..300, root)
+            .prop_map(|(count, bytes, root)| Op::Burst { count, bytes, root }),
         2 => Just(Op::Minor),
         4 => (1u32..12).prop_map(|objects| Op::Step { objects }),
         1 => Just(Op::Full),

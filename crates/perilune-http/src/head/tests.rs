@@ -21,7 +21,8 @@ fn parse(text: &str) -> Result<Option<Parts>, u16> {
 
 #[test]
 fn a_request_has_its_parts() {
-    let text = "\r\nPOST /a/b?c=d HTTP/1.1\r\nHost: x:80\r\ncontent-length:  7 \r\nConnection: foo, Close\r\n\r\nrest";
+    let text = "\r\nPOST /a/b?c=d HTTP/1.1\r\nHost: x:80\r\ncontent-length:  7 \r\nConnection: foo, Close\r\n\
+        \r\nrest";
     let wishes = Wishes { keep: false, expects: false, upgrade: false };
     let want = ("POST".into(), "/a/b".into(), Some("c=d".into()), Framing::Length(7), wishes, text.len() - 4);
     assert_eq!(parse(text), Ok(Some(want)));

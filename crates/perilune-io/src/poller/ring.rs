@@ -124,9 +124,11 @@ fn told(entry: &cqueue::Entry) -> Told {
             let watched = if cqueue::more(entry.flags()) { Watched::Still } else { Watched::NoMore };
             (EventFlags::from_bits_retain(bits as u32), watched)
         }
-        // It was taken back, or there was nothing to be.
-        failed if matches!(-failed, libc::ECANCELED | libc::ENOENT) => (EventFlags::empty(), Watched::NoMore),
-        failed => (EventFlags::empty(), Watched::Never(Errno::from_raw_os_error(-failed))),
+        failed => match Errno::from_raw_os_error(-failed) {
+            // It was taken back, or there was nothing to be.
+            Errno::CANCELED | Errno::NOENT => (EventFlags::empty(), Watched::NoMore),
+            error => (EventFlags::empty(), Watched::Never(error)),
+        },
     };
     Told { key, flags, watched }
 }

@@ -38,6 +38,8 @@ use crate::failure::Failure;
 use crate::poller::{self, Backlog, Registration};
 use crate::signal_names;
 use crate::stream::Stream;
+use crate::sys::process::{self, End};
+use crate::sys::signal;
 use parking_lot::Mutex;
 use perilune_domain::objects::fill;
 use perilune_domain::outside::{self, Awaited, Reason, Turn, Waiter};
@@ -132,7 +134,7 @@ impl Process {
         let watch = match watched {
             Ok(watch) => watch,
             Err(error) => {
-                let _ = send(pid, leads_group, libc::SIGKILL);
+                let _ = signal::send(pid, leads_group, signal::KILL);
                 // It ends at once, but for a process in the middle of a system call that nothing ends: that
                 // one is left to `Child`'s drop.
                 let _ = child.try_wait();
@@ -202,14 +204,14 @@ impl Process {
     fn kill(&self, signal: i32) -> Result<(), Errno> {
         let state = self.state.lock();
         match &state.child {
-            Some(_) => send(self.pid, self.leads_group, signal),
+            Some(_) => signal::send(self.pid, self.leads_group, signal),
             None => Err(Errno::SRCH),
         }
     }
 
     /// Kills its group and lets go of its streams.
     fn end(&self) {
-        let _ = self.kill(libc::SIGKILL);
+        let _ = self.kill(signal::KILL);
         for stream in self.streams.iter().flatten() {
             stream.close_now();
         }
@@ -262,10 +264,9 @@ impl Process {
 
 impl Status {
     fn of(wait: i32) -> Status {
-        if libc::WIFSIGNALED(wait) {
-            Status::Killed(libc::WTERMSIG(wait))
-        } else {
-            Status::Exited(libc::WEXITSTATUS(wait))
+        match process::end(wait) {
+            End::Killed(signal) => Status::Killed(signal),
+            End::Exited(code) => Status::Exited(code),
         }
     }
 
@@ -287,15 +288,6 @@ impl Status {
             }
             Status::Unknown => Ok(()),
         }
-    }
-}
-
-/// Sends a signal to a child that has not been reaped.
-fn send(pid: i32, to_group: bool, signal: i32) -> Result<(), Errno> {
-    // SAFETY: two numbers.
-    match unsafe { libc::kill(if to_group { -pid } else { pid }, signal) } {
-        0 => Ok(()),
-        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)),
     }
 }
 
@@ -477,7 +469,7 @@ static WAIT: Native = Native::leaf("wait", |vm| {
 /// `p:kill([signal])`: sends a signal to the process and what it has started.
 static KILL: Native = Native::leaf("kill", |vm| {
     let process = this(vm, 2, Limit::Own)?;
-    let signal = signal_names::check(vm, 2, Some(libc::SIGTERM))?;
+    let signal = signal_names::check(vm, 2, Some(signal::TERM))?;
     match process.kill(signal) {
         Ok(()) => vm.ret(true),
         Err(error) => {

@@ -126,7 +126,11 @@ fn wanted(vm: &mut Vm, table: Gc<Table>, name: &str, default: &Wanted) -> LuaRes
         return match text {
             Some(text) => Ok(Wanted::Text(text)),
             None if value.same(Value::TRUE) => Ok(Wanted::Inherit),
-            None => Err(vm.arg_error(1, "option 'stdin' must be a string, which the program reads, or true for the standard input of this one")),
+            None => Err(vm.arg_error(
+                1,
+                "option 'stdin' must be a string, which the program reads, or true for the standard input of \
+                 this one",
+            )),
         };
     }
     match (text.as_deref(), name) {

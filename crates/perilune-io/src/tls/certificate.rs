@@ -57,7 +57,8 @@ impl Pem {
     fn key(&self) -> Result<PrivateKeyDer<'static>, Failure> {
         PrivateKeyDer::from_pem_slice(&self.bytes).map_err(|_| {
             Failure::Tls(format!(
-                "{} holds no private key: expected a PEM file with '-----BEGIN PRIVATE KEY-----' (keys with a passphrase cannot be read)",
+                "{} holds no private key: expected a PEM file with '-----BEGIN PRIVATE KEY-----' (keys with \
+                 a passphrase cannot be read)",
                 self.name
             ))
         })

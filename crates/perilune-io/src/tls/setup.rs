@@ -195,7 +195,8 @@ fn system_roots() -> Result<Arc<RootCertStore>, Failure> {
     if store.is_empty() {
         let why = found.errors.first().map(|e| format!(" ({e})")).unwrap_or_default();
         return Err(Failure::Tls(format!(
-            "this system has no certificates of authorities{why}: install them (ca-certificates), name a file with SSL_CERT_FILE, or say whom to trust with tls={{ca=...}}"
+            "this system has no certificates of authorities{why}: install them (ca-certificates), name a \
+             file with SSL_CERT_FILE, or say whom to trust with tls={{ca=...}}"
         )));
     }
     Ok(Arc::clone(ROOTS.get_or_init(|| Arc::new(store))))

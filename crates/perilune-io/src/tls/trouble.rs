@@ -30,11 +30,13 @@ pub fn words(error: &Error, peer: &str) -> String {
 fn certificate(error: &CertificateError, peer: &str) -> String {
     match error {
         CertificateError::ExpiredContext { not_after, .. } => format!(
-            "the certificate of {peer} has expired on {}: it has to be renewed, unless this machine's clock is wrong",
+            "the certificate of {peer} has expired on {}: it has to be renewed, unless this machine's clock \
+             is wrong",
             date(not_after.as_secs())
         ),
         CertificateError::Expired => format!(
-            "the certificate of {peer} has expired: it has to be renewed, unless this machine's clock is wrong"
+            "the certificate of {peer} has expired: it has to be renewed, unless this machine's clock is \
+             wrong"
         ),
         CertificateError::NotValidYetContext { not_before, .. } => format!(
             "the certificate of {peer} is valid from {} on only: is this machine's clock right?",
@@ -43,7 +45,8 @@ fn certificate(error: &CertificateError, peer: &str) -> String {
         CertificateError::NotValidForNameContext { presented, .. } => {
             let names: Vec<String> = presented.iter().map(|name| plain(name)).collect();
             format!(
-                "the certificate is not for {peer}{}: connect to the name that is meant, or say which one it is with tls={{name=...}}",
+                "the certificate is not for {peer}{}: connect to the name that is meant, or say which one it \
+                 is with tls={{name=...}}",
                 if names.is_empty() {
                     " and names nobody else".into()
                 } else {
@@ -55,15 +58,18 @@ fn certificate(error: &CertificateError, peer: &str) -> String {
             format!("the certificate is not for {peer}: say which name is meant with tls={{name=...}}")
         }
         CertificateError::UnknownIssuer => format!(
-            "the certificate of {peer} is signed by nobody that this end trusts: if it is an authority of your own, name its certificate (ca for servers, client_ca for clients)"
+            "the certificate of {peer} is signed by nobody that this end trusts: if it is an authority of \
+             your own, name its certificate (ca for servers, client_ca for clients)"
         ),
         CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => format!(
-            "the certificate of {peer} is an authority's own and may not be used by a server: make one that is signed by it"
+            "the certificate of {peer} is an authority's own and may not be used by a server: make one that \
+             is signed by it"
         ),
         CertificateError::Revoked => format!("the certificate of {peer} has been revoked"),
         CertificateError::BadSignature => format!("the certificate of {peer} has a signature that is wrong"),
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => format!(
-            "the certificate of {peer} is for another purpose: it lacks the right to be used for this (extended key usage)"
+            "the certificate of {peer} is for another purpose: it lacks the right to be used for this \
+             (extended key usage)"
         ),
         CertificateError::BadEncoding => format!("the certificate of {peer} cannot be read"),
         error => format!("the certificate of {peer} cannot be trusted: {error}"),

@@ -54,7 +54,8 @@ impl<W: Write> Writer<W> {
 pub fn write(t: &Timeline, mut out: impl Write) -> io::Result<()> {
     write!(
         out,
-        "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"title\":{},\"process\":{},\"lost events\":{}}},\"traceEvents\":[",
+        "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"title\":{},\"process\":{},\"lost \
+         events\":{}}},\"traceEvents\":[",
         quote(&t.title),
         t.pid,
         t.lost

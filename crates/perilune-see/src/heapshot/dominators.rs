@@ -179,7 +179,8 @@ mod tests {
         ) {
             let d = of(&edges);
             let all = reachable_without(&edges, NONE);
-            let without: Vec<Vec<bool>> = (0..edges.len() as u32).map(|v| reachable_without(&edges, v)).collect();
+            let without: Vec<Vec<bool>> =
+                (0..edges.len() as u32).map(|v| reachable_without(&edges, v)).collect();
             prop_assert_eq!(d.order.len(), all.iter().filter(|&&r| r).count());
             for n in 0..edges.len() {
                 if !all[n] || n == 0 {

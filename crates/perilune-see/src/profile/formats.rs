@@ -224,13 +224,15 @@ pub fn speedscope(profile: &Profile, mut out: impl Write) -> io::Result<()> {
             None => format!("domain {domain}"),
         };
         profiles.push(format!(
-            "{{\"type\":\"sampled\",\"name\":{},\"unit\":\"{unit}\",\"startValue\":0,\"endValue\":{total},\"samples\":[{samples}],\"weights\":[{weights}]}}",
+            "{{\"type\":\"sampled\",\"name\":{},\"unit\":\"{unit}\",\"startValue\":0,\"endValue\":{total},\
+             \"samples\":[{samples}],\"weights\":[{weights}]}}",
             quote(&name)
         ));
     }
     write!(
         out,
-        "{{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":\"perilune\",\"name\":{},\"shared\":{{\"frames\":[{frames}]}},\"profiles\":[{}]}}",
+        "{{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":\"perilune\",\
+         \"name\":{},\"shared\":{{\"frames\":[{frames}]}},\"profiles\":[{}]}}",
         quote(&profile.title),
         profiles.join(",")
     )

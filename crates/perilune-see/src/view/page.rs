@@ -85,7 +85,8 @@ fn meta(t: &Timeline, options: &PageOptions, mode: &str, shown: (u64, u64), reso
     let mut s = String::new();
     let _ = write!(
         s,
-        "{{\"mode\":\"{mode}\",\"title\":{},\"pid\":{},\"from\":{},\"to\":{},\"resolution\":{resolution},\"startReal\":{},\
+        "{{\"mode\":\"{mode}\",\"title\":{},\"pid\":{},\"from\":{},\"to\":{},\"resolution\":{resolution},\
+         \"startReal\":{},\
          \"events\":{},\"lost\":{},\"bars\":{},\"link\":{},\"directory\":{},\"groups\":[",
         quote(&t.title),
         t.pid,

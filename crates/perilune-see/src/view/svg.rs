@@ -167,7 +167,8 @@ impl Picture<'_> {
         let _ = write!(path, "H{:.1}V{:.1}Z", self.x(self.to.min(self.t.end_ns)), height(0.0f64.max(low)));
         let _ = writeln!(
             self.out,
-            "<path d=\"{path}\" fill=\"#7d6bb5\" fill-opacity=\"0.25\" stroke=\"#7d6bb5\"><title>{}, at most {high}</title></path>",
+            "<path d=\"{path}\" fill=\"#7d6bb5\" fill-opacity=\"0.25\" stroke=\"#7d6bb5\"><title>{}, at most \
+             {high}</title></path>",
             escape(&row.name)
         );
     }
@@ -191,8 +192,10 @@ pub fn picture(t: &Timeline, from: u64, to: u64, width: u32) -> String {
     let mut p = Picture { t, from, to, width: width as f64, out: String::new() };
     let _ = writeln!(
         p.out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{total:.0}\" viewBox=\"0 0 {width} {total:.0}\" \
-         font-family=\"system-ui, 'DejaVu Sans', sans-serif\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{total:.0}\" viewBox=\"0 0 \
+         {width} {total:.0}\" \
+         font-family=\"system-ui, 'DejaVu Sans', sans-serif\" font-size=\"11\">\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>"
     );
     let lost = if t.lost > 0 { format!(" · {} events lost", t.lost) } else { String::new() };
     let head =

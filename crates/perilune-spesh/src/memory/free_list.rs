@@ -158,7 +158,8 @@ mod tests {
                 match step {
                     Step::Take { len, alignment } => {
                         let rounded = len.next_multiple_of(GRANULE);
-                        let mut places = (0..CAPACITY.saturating_sub(rounded - 1)).step_by(alignment as usize);
+                        let mut places =
+                            (0..CAPACITY.saturating_sub(rounded - 1)).step_by(alignment as usize);
                         let possible = places.any(|at| granules(at, rounded).all(|g| free.contains(&g)));
                         let span = list.take(len, alignment);
                         prop_assert_eq!(span.is_some(), possible);

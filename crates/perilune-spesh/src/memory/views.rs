@@ -13,12 +13,11 @@
 //! heard.
 
 use crate::fork::{Lineage, Watched};
+use crate::sys::memory::{PAGE, Pages, Reserve};
 use crate::target;
 use std::fmt;
 use std::io;
-use std::ptr::null_mut;
-
-const PAGE: usize = 4096;
+use std::mem::ManuallyDrop;
 
 /// Which step the system refused in mapping memory for code, and why. Everything is interpreted.
 #[derive(Debug)]
@@ -28,8 +27,8 @@ pub struct Refused {
 }
 
 impl Refused {
-    fn last(step: &'static str) -> Refused {
-        Refused { step, reason: io::Error::last_os_error() }
+    fn at(step: &'static str) -> impl FnOnce(io::Error) -> Refused {
+        move |reason| Refused { step, reason }
     }
 
     /// What the system said.
@@ -60,14 +59,13 @@ pub struct Views {
 
 #[derive(Debug)]
 struct Mapping {
-    base: usize,
-    len: usize,
+    pages: ManuallyDrop<Pages>,
     lineage: Lineage,
 }
 
 impl Mapping {
-    fn new(base: usize, len: usize) -> Mapping {
-        Mapping { base, len, lineage: Lineage::current() }
+    fn new(pages: Pages) -> Mapping {
+        Mapping { pages: ManuallyDrop::new(pages), lineage: Lineage::current() }
     }
 }
 
@@ -75,9 +73,9 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // A child does not have the writable view, and something else may lie there.
         if !self.lineage.is_inherited() {
-            // SAFETY: a mapping of ours; whoever drops it has no address in it in use (`Code` keeps the
-            // region alive).
-            unsafe { libc::munmap(self.base as *mut libc::c_void, self.len) };
+            // SAFETY: dropped here only. Whoever drops a mapping has no address in it in use (`Code` keeps
+            // the region alive).
+            unsafe { ManuallyDrop::drop(&mut self.pages) };
         }
     }
 }
@@ -85,47 +83,28 @@ impl Drop for Mapping {
 impl Views {
     /// Maps `len` bytes (a multiple of the page size) twice.
     pub fn map(len: usize) -> Result<Views, Refused> {
-        let (protection, shared) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
-        // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing.
-        let base = unsafe { libc::mmap(null_mut(), len, protection, shared | libc::MAP_NORESERVE, -1, 0) };
-        if base == libc::MAP_FAILED {
-            return Err(Refused::last("mmap"));
-        }
-        let writable = Mapping::new(base as usize, len);
-        // SAFETY: with an old size of 0 the mapping stays, and its pages are mapped a second time, elsewhere.
-        let second = unsafe { libc::mremap(base, 0, len, libc::MREMAP_MAYMOVE) };
-        if second == libc::MAP_FAILED {
-            return Err(Refused::last("mremap"));
-        }
-        let executable = Mapping::new(second as usize, len);
-        // SAFETY: a mapping of ours that nobody uses yet.
-        if unsafe { libc::mprotect(second, len, libc::PROT_READ | libc::PROT_EXEC) } != 0 {
-            return Err(Refused::last("mprotect"));
-        }
-        // SAFETY: as above.
-        if unsafe { libc::madvise(base, len, libc::MADV_DONTFORK) } != 0 {
-            return Err(Refused::last("madvise"));
-        }
-        let watched = Watched::new(executable.base)
-            .map_err(|reason| Refused { step: "preparing for forks", reason })?;
+        let writable = Mapping::new(Pages::shared(len, Reserve::AsTouched).map_err(Refused::at("mmap"))?);
+        let executable = Mapping::new(writable.pages.again().map_err(Refused::at("mremap"))?);
+        executable.pages.make_executable().map_err(Refused::at("mprotect"))?;
+        writable.pages.keep_from_children().map_err(Refused::at("madvise"))?;
+        let watched = Watched::new(executable.pages.address()).map_err(Refused::at("preparing for forks"))?;
         Ok(Views { writable, executable, watched })
     }
 
     /// The address of the executable view.
     pub fn executable(&self) -> usize {
-        self.executable.base
+        self.executable.pages.address()
     }
 
     /// The address of the writable view.
     #[cfg(test)]
     pub fn writable(&self) -> usize {
-        self.writable.base
+        self.writable.pages.address()
     }
 
     /// Bytes of each view.
     pub fn len(&self) -> usize {
-        self.executable.len
+        self.executable.pages.len()
     }
 
     /// Says that the first `bytes` hold code from now on.
@@ -142,10 +121,8 @@ impl Views {
         debug_assert!(range.end <= self.len() && !self.writable.lineage.is_inherited());
         let (start, end) = (range.start.next_multiple_of(PAGE), range.end / PAGE * PAGE);
         let len = end.saturating_sub(start);
-        let at = (self.writable.base + start) as *mut libc::c_void;
-        // SAFETY: pages of a mapping of ours that the caller owns. `MADV_REMOVE` frees shared memory for all
-        // its mappings.
-        if len > 0 && unsafe { libc::madvise(at, len, libc::MADV_REMOVE) } == 0 { len } else { 0 }
+        // SAFETY: pages of a mapping of ours that the caller owns.
+        if len > 0 && unsafe { self.writable.pages.discard(start..end) } { len } else { 0 }
     }
 
     /// Writes `bytes` at `offset` and fills up with traps to `len` bytes.
@@ -157,7 +134,7 @@ impl Views {
         debug_assert!(
             bytes.len() <= len && offset + len <= self.len() && !self.writable.lineage.is_inherited()
         );
-        let at = (self.writable.base + offset) as *mut u8;
+        let at = (self.writable.pages.address() + offset) as *mut u8;
         // SAFETY: the caller owns the range, which is mapped for writing.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len());

@@ -7,11 +7,11 @@
 
 use super::Source;
 use crate::memory::Code;
-use crate::target;
+use crate::sys::clock;
+use crate::sys::memory::Pages;
+use crate::{sys, target};
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
-use std::ptr::null_mut;
 
 /// "JiTD" in the byte order of who writes it.
 pub const MAGIC: u32 = 0x4A69_5444;
@@ -23,13 +23,12 @@ pub const LOAD: u32 = 0;
 pub const DEBUG_INFO: u32 = 2;
 pub const CLOSE: u32 = 3;
 
-const PAGE: usize = 4096;
-
 /// Writes a jitdump file.
 #[derive(Debug)]
 pub struct Writer {
     file: File,
-    _marker: Marker,
+    /// The mapping by which `perf` finds the file.
+    _marker: Pages,
     /// How many functions there are so far; the next one's number, which keeps functions of one name apart.
     next_index: u64,
 }
@@ -41,11 +40,11 @@ impl Writer {
         for word in [MAGIC, VERSION, HEADER_LEN, target::ELF_MACHINE, 0, std::process::id()] {
             header.extend(word.to_ne_bytes());
         }
-        header.extend(now().to_ne_bytes());
+        header.extend(clock::monotonic().to_ne_bytes());
         // No flags: the time is that of a clock, not of the processor's counter.
         header.extend(0u64.to_ne_bytes());
         file.write_all(&header)?;
-        let _marker = Marker::new(&file)?;
+        let _marker = Pages::executable_of(&file)?;
         Ok(Writer { file, _marker, next_index: 0 })
     }
 
@@ -56,10 +55,8 @@ impl Writer {
             records.extend(record(DEBUG_INFO, &debug_info(code, source)));
         }
         let mut body = Vec::new();
-        // SAFETY: asks which thread this is.
-        let thread = unsafe { libc::gettid() } as u32;
         body.extend(std::process::id().to_ne_bytes());
-        body.extend(thread.to_ne_bytes());
+        body.extend(sys::thread().to_ne_bytes());
         let address = code.address() as u64;
         for word in [address, address, code.len() as u64, self.next_index] {
             body.extend(word.to_ne_bytes());
@@ -103,35 +100,7 @@ fn record(kind: u32, body: &[u8]) -> Vec<u8> {
     let mut record = Vec::with_capacity(len);
     record.extend(kind.to_ne_bytes());
     record.extend((len as u32).to_ne_bytes());
-    record.extend(now().to_ne_bytes());
+    record.extend(clock::monotonic().to_ne_bytes());
     record.extend(body);
     record
-}
-
-/// Nanoseconds of `CLOCK_MONOTONIC`.
-fn now() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes into the variable; this clock exists everywhere.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// The mapping by which `perf` finds the file.
-#[derive(Debug)]
-struct Marker(usize);
-
-impl Marker {
-    fn new(file: &File) -> io::Result<Marker> {
-        let protection = libc::PROT_READ | libc::PROT_EXEC;
-        // SAFETY: a fresh mapping that nobody reads or runs.
-        let at = unsafe { libc::mmap(null_mut(), PAGE, protection, libc::MAP_PRIVATE, file.as_raw_fd(), 0) };
-        if at == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Marker(at as usize)) }
-    }
-}
-
-impl Drop for Marker {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `new`, and used by nobody.
-        unsafe { libc::munmap(self.0 as *mut libc::c_void, PAGE) };
-    }
 }

@@ -371,7 +371,10 @@ proptest! {
         let written = Pattern::translate(text.as_bytes(), true);
         let expected =
             (0..=subject.len()).find_map(|s| Some((s, naive(subject, s, &written.ops, &written)?)));
-        prop_assert_eq!(Matcher::new(&pattern, subject, &mut [(0, 0); MAX_CAPTURES], None).search(0, None), Ok(expected));
+        prop_assert_eq!(
+            Matcher::new(&pattern, subject, &mut [(0, 0); MAX_CAPTURES], None).search(0, None),
+            Ok(expected)
+        );
     }
 
     /// All matches of a subject, with their captures, as `gmatch` takes them.
@@ -382,7 +385,9 @@ proptest! {
             let mut matcher = Matcher::new(pattern, subject.as_bytes(), &mut slots, None);
             let (mut at, mut last, mut found) = (0, None, Vec::new());
             while let Ok(Some((start, end))) = matcher.search(at, last) {
-                found.push((0..pattern.captures).map(|i| matcher.capture(i.into(), start, end)).collect::<Vec<_>>());
+                found.push(
+                    (0..pattern.captures).map(|i| matcher.capture(i.into(), start, end)).collect::<Vec<_>>()
+                );
                 found.push(vec![Ok(Capture::Text(start, end))]);
                 (at, last) = (end, Some(end));
             }
@@ -396,8 +401,14 @@ proptest! {
 
     #[test]
     fn any_pattern_is_safe(
-        pattern in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(b"()[]%-+*?^$.fb1".to_vec())], 0..24),
-        subject in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(b"(ab)".to_vec())], 0..24),
+        pattern in prop::collection::vec(
+            prop_oneof![any::<u8>(), prop::sample::select(b"()[]%-+*?^$.fb1".to_vec())],
+            0..24
+        ),
+        subject in prop::collection::vec(
+            prop_oneof![any::<u8>(), prop::sample::select(b"(ab)".to_vec())],
+            0..24
+        ),
     ) {
         let pattern = Pattern::new(&pattern, true);
         let mut slots = [(0, 0); MAX_CAPTURES];
@@ -427,7 +438,14 @@ proptest! {
     }
 
     #[test]
-    fn scientific_is_exact(value in prop_oneof![any::<f64>(), 0.0..1e9f64, (0u32..40, -20i32..20).prop_map(|(m, e)| f64::from(m) / 8.0 * 10f64.powi(e))], precision in 0usize..40) {
+    fn scientific_is_exact(
+        value in prop_oneof![
+            any::<f64>(),
+            0.0..1e9f64,
+            (0u32..40, -20i32..20).prop_map(|(m, e)| f64::from(m) / 8.0 * 10f64.powi(e))
+        ],
+        precision in 0usize..40
+    ) {
         prop_assume!(value.is_finite());
         let mut out = Vec::new();
         let layout = Layout { precision: Some(precision), ..Layout::default() };
@@ -451,7 +469,9 @@ proptest! {
     }
 
     #[test]
-    fn integers_read_back(value in any::<i64>(), size in 1usize..=16, little in any::<bool>(), signed in any::<bool>()) {
+    fn integers_read_back(
+        value in any::<i64>(), size in 1usize..=16, little in any::<bool>(), signed in any::<bool>()
+    ) {
         prop_assume!(packing::fits(value, size, signed));
         let mut out = Vec::new();
         packing::put_integer(value as u64, size, little, signed && value < 0, &mut out);

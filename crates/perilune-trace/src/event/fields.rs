@@ -195,7 +195,9 @@ impl Field for Share {
 }
 
 macro_rules! words {
-    ($($(#[$doc:meta])* $name:ident, else $other:ident { $($(#[$d:meta])* $variant:ident = $n:literal, $word:literal;)* })*) => {$(
+    ($($(#[$doc:meta])* $name:ident, else $other:ident {
+        $($(#[$d:meta])* $variant:ident = $n:literal, $word:literal;)*
+    })*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
         #[repr(u16)]

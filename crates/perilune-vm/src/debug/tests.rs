@@ -150,7 +150,8 @@ fn levels_of_other_coroutines() {
     assert_eq!(
         text,
         "0 m\nstack traceback:\n\
-        3 m\nstack traceback:\n\t[C]: in function 'coroutine.yield'\n\ttest:1: in local 'g'\n\ttest:1: in function <test:1>\n\
+        3 m\nstack traceback:\n\t[C]: in function 'coroutine.yield'\n\ttest:1: in local 'g'\n\
+        \ttest:1: in function <test:1>\n\
         0 m\nstack traceback:"
     );
 }

@@ -28,7 +28,8 @@ macro_rules! arith_op {
     };
 }
 macro_rules! arith_body {
-    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $x:ident, $y:ident, $int:expr, $float:expr) => {{
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $x:ident, $y:ident,
+     $int:expr, $float:expr) => {{
         let int: fn(i64, i64) -> i64 = $int;
         let float: fn(f64, f64) -> f64 = $float;
         if (*$x).tag() == Tag::INT && (*$y).tag() == Tag::INT {
@@ -115,7 +116,8 @@ macro_rules! division_op {
     };
 }
 macro_rules! division_body {
-    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $x:ident, $y:ident, $int:expr, $float:path) => {{
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $x:ident, $y:ident,
+     $int:expr, $float:path) => {{
         let int: fn(i64, i64) -> i64 = $int;
         if (*$x).tag() == Tag::INT && (*$y).tag() == Tag::INT && (*$y).payload() != 0 {
             let r = int((*$x).int_bits(), (*$y).int_bits());

@@ -39,7 +39,9 @@ op!(op_call(vm, base, pc, k, i, tab) {
     let p = (*((*func).payload() as *mut LuaClosure)).proto;
     let new_base = func.add(CALL_GAP);
     // Arguments lie within the caller's frame, or below a top that has been looked after.
-    if new_base.add((*p).max_stack as usize) >= (*vm).lua.stack_limit || (*vm).lua.interrupt.load(Ordering::Relaxed) != 0 {
+    if new_base.add((*p).max_stack as usize) >= (*vm).lua.stack_limit
+        || (*vm).lua.interrupt.load(Ordering::Relaxed) != 0
+    {
         tail!(slow_closure_call, vm, base, std::ptr::null(), std::ptr::null(), i, tab)
     }
     let mut args_end = if i.b() != 0 { new_base.add(i.b() as usize - 1) } else { (*vm).lua.top };
@@ -386,7 +388,8 @@ unsafe fn varargprep_flow(vm: &mut Vm, base: *mut Value, params: usize) -> Flow 
 }
 
 op!(op_vararg(vm, base, pc, k, i, tab) {
-    let extra = (*frame(base)).shift as usize - CALL_GAP - (*(*frame_closure(base)).proto).num_params as usize;
+    let extra =
+        (*frame(base)).shift as usize - CALL_GAP - (*(*frame_closure(base)).proto).num_params as usize;
     let first = base.sub(CALL_GAP + extra);
     let mut a = base.add(i.a() as usize);
     if i.c() == 0 {

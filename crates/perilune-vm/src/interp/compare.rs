@@ -52,7 +52,10 @@ macro_rules! order_op {
                 jump_if!(vm, base, pc, k, i, tab, ((*x).float_bits() $cmp (*y).int_bits() as f64) != $negate)
             }
             if (*x).tag() == Tag::INT && (*y).tag() == Tag::FLOAT && is_exact((*x).int_bits()) {
-                jump_if!(vm, base, pc, k, i, tab, (((*x).int_bits() as f64) $cmp (*y).float_bits()) != $negate)
+                jump_if!(
+                    vm, base, pc, k, i, tab,
+                    (((*x).int_bits() as f64) $cmp (*y).float_bits()) != $negate
+                )
             }
             tail!(slow_order, vm, base, pc, k, i, tab)
         });
@@ -175,7 +178,9 @@ op!(
     #[inline(never)] slow_eq(vm, base, pc, k, i, tab) {
     let negated = i.op_byte() == Op::JumpNe as u8;
     let (x, y) = (*base.add(i.a() as usize), *base.add(i.b() as usize));
-    if !(x.tag() == Tag::TABLE && y.tag() == Tag::TABLE || x.tag() == Tag::USERDATA && y.tag() == Tag::USERDATA) {
+    if !(x.tag() == Tag::TABLE && y.tag() == Tag::TABLE
+        || x.tag() == Tag::USERDATA && y.tag() == Tag::USERDATA)
+    {
         let r = Vm::raw_equals(x, y);
         jump_if!(vm, base, pc, k, i, tab, r != negated)
     }
@@ -223,7 +228,10 @@ macro_rules! eqk_op {
                     jump_if!(vm, base, pc, k, i, tab, ((*x).float_bits() == (*y).float_bits()) != $negate)
                 }
                 if (*y).tag() == Tag::INT && (*y).int_bits().unsigned_abs() < 1 << 53 {
-                    jump_if!(vm, base, pc, k, i, tab, ((*x).float_bits() == (*y).int_bits() as f64) != $negate)
+                    jump_if!(
+                        vm, base, pc, k, i, tab,
+                        ((*x).float_bits() == (*y).int_bits() as f64) != $negate
+                    )
                 }
             }
             if (*x).tag() == Tag::STRING && (*y).tag() == Tag::STRING {

@@ -94,7 +94,8 @@ macro_rules! try_frozen_get {
 /// table `t` with these arguments, or falls through: the cache is out of date, the function is another one,
 /// there is no room.
 macro_rules! call_cached {
-    ($vm:ident, $base:ident, $pc:ident, $tab:ident, $t:expr, $c:expr, $f:expr, $cont:expr, [$($arg:expr),*]) => {{
+    ($vm:ident, $base:ident, $pc:ident, $tab:ident, $t:expr, $c:expr, $f:expr, $cont:expr,
+     [$($arg:expr),*]) => {{
         let c: *const Ic = $c;
         let f: *const Value = $f;
         if (*$t).metatable == (*c).meta && (*c).aux == (*$vm).lua.proto_version && (*f).tag() == Tag::CLOSURE {
@@ -486,7 +487,8 @@ pub(super) unsafe fn needs_barrier(vm: *mut Vm, t: *mut Table, v: *const Value) 
 
 /// Stores through the cache; falls through on a miss.
 macro_rules! try_cached_set {
-    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $t:expr, $c:expr, $key:expr, $val:expr) => {{
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $t:expr, $c:expr, $key:expr,
+     $val:expr) => {{
         let t: *mut Table = $t;
         let c: *const Ic = $c;
         if (*t).shape == (*c).shape && !(*t).minds_stores() {
@@ -539,7 +541,8 @@ op!(op_settabup(vm, base, pc, k, i, tab) {
         {
             let n = (*t).nodes.add(slot as usize);
             let is_ours =
-                (*n).key == (*k.add(i.b() as usize)).payload() && (*n).key_tag == Tag::STRING.0 && (*n).value_tag != 0;
+                (*n).key == (*k.add(i.b() as usize)).payload() && (*n).key_tag == Tag::STRING.0
+                    && (*n).value_tag != 0;
             let val = rk(base, k, i.c());
             if is_ours && !needs_barrier(vm, t, val) {
                 (*n).set_value(*val);

@@ -34,6 +34,11 @@ use crate::object::{LuaString, Node, TABLE_IS_PROTO, Table};
 use crate::value::{Gc, Value};
 use crate::{meta::Event, shape};
 use perilune_syntax::bytecode::NO_IC;
+use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An inline cache.
 #[derive(Clone, Copy)]
@@ -135,23 +140,82 @@ const NOWHERE: u32 = u32::MAX;
 /// Entries for what is absent.
 const ABSENT_ENTRIES: usize = 256;
 
+/// What a shared cache remembers. Zeros are valid, and remember nothing: an entry without a key is found for
+/// none.
+struct Entries {
+    sets: [[SharedEntry; 2]; SHARED],
+    own: [OwnEntry; OWN_ENTRIES],
+    absent: [AbsentEntry; ABSENT_ENTRIES],
+}
+
+/// The entries of the domain that is made first.
+///
+/// They are zeros of the executable: a program has memory for those pages of them that it touches, and most
+/// touch few. What the allocator gives has been used and is cleared, all of it. Domains that come and go get
+/// theirs from there, as it is warm.
+static FIRST: First =
+    First { is_taken: AtomicBool::new(false), entries: UnsafeCell::new(MaybeUninit::zeroed()) };
+
+struct First {
+    /// For good.
+    is_taken: AtomicBool,
+    entries: UnsafeCell<MaybeUninit<Entries>>,
+}
+
+// SAFETY: whoever takes them has them alone.
+unsafe impl Sync for First {}
+
+/// Entries, and who gives them back.
+struct Owned(NonNull<Entries>);
+
+impl Owned {
+    fn new() -> Owned {
+        if !FIRST.is_taken.swap(true, Ordering::Relaxed) {
+            return Owned(NonNull::from(&FIRST.entries).cast());
+        }
+        // SAFETY: zeros are valid.
+        let entries: Box<Entries> = unsafe { Box::new_zeroed().assume_init() };
+        Owned(NonNull::from(Box::leak(entries)))
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        if self.0 != NonNull::from(&FIRST.entries).cast() {
+            // SAFETY: made of a box by `new`.
+            drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+        }
+    }
+}
+
+impl Deref for Owned {
+    type Target = Entries;
+
+    #[inline(always)]
+    fn deref(&self) -> &Entries {
+        // SAFETY: they are valid, and this owner's alone.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl DerefMut for Owned {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Entries {
+        // SAFETY: as above.
+        unsafe { self.0.as_mut() }
+    }
+}
+
 /// The shared cache.
 pub(crate) struct SharedCache {
-    sets: Box<[[SharedEntry; 2]; SHARED]>,
-    own: Box<[OwnEntry; OWN_ENTRIES]>,
-    absent: Box<[AbsentEntry; ABSENT_ENTRIES]>,
+    entries: Owned,
     /// Counts hits, to refresh a site's cache now and then.
     pub ticks: u32,
 }
 
 impl Default for SharedCache {
     fn default() -> Self {
-        // SAFETY: zeros are a valid entry, and one without a key is found for none.
-        let (sets, own, absent) = unsafe {
-            let own = Box::new_zeroed().assume_init();
-            (Box::new_zeroed().assume_init(), own, Box::new_zeroed().assume_init())
-        };
-        SharedCache { sets, own, absent, ticks: 0 }
+        SharedCache { entries: Owned::new(), ticks: 0 }
     }
 }
 
@@ -181,13 +245,13 @@ impl SharedCache {
     /// The slot in which tables of `shape` have the field `key`, if that is remembered.
     #[inline(always)]
     pub fn find_own(&self, shape: u32, key: *mut LuaString) -> Option<u32> {
-        let e = &self.own[Self::own_index(shape, key)];
+        let e = &self.entries.own[Self::own_index(shape, key)];
         if e.key == key && e.shape == shape { Some(e.slot) } else { None }
     }
 
     /// Remembers that tables of `shape` have the field `key` in `slot`.
     pub fn put_own(&mut self, shape: u32, key: Gc<LuaString>, slot: u32) {
-        self.own[Self::own_index(shape, key.ptr())] = OwnEntry { key: key.ptr(), shape, slot };
+        self.entries.own[Self::own_index(shape, key.ptr())] = OwnEntry { key: key.ptr(), shape, slot };
     }
 
     #[inline(always)]
@@ -204,7 +268,7 @@ impl SharedCache {
     pub unsafe fn is_absent(&self, t: *const Table, key: *mut LuaString, version: u32) -> bool {
         // SAFETY: the caller's promise; a table has a slot for each field of its shape.
         unsafe {
-            let e = &self.absent[Self::absent_index((*t).shape, key)];
+            let e = &self.entries.absent[Self::absent_index((*t).shape, key)];
             e.key == key
                 && e.shape == (*t).shape
                 && e.meta == (*t).metatable
@@ -225,7 +289,7 @@ impl SharedCache {
     /// The entry for these; null if there is none.
     #[inline(always)]
     pub fn find(&self, shape: u32, meta: *mut Table, key: *mut LuaString) -> *const SharedEntry {
-        let set = &self.sets[Self::set(shape, meta, key)];
+        let set = &self.entries.sets[Self::set(shape, meta, key)];
         if set[0].is_for(shape, meta, key) {
             &raw const set[0]
         } else if set[1].is_for(shape, meta, key) {
@@ -242,7 +306,7 @@ impl SharedCache {
             // Stores under such names must go the long way.
             return;
         }
-        let set = &mut self.sets[Self::set(ic.shape, meta, key.ptr())];
+        let set = &mut self.entries.sets[Self::set(ic.shape, meta, key.ptr())];
         if !set[0].is_for(ic.shape, meta, key.ptr()) {
             set[1] = set[0];
         }
@@ -251,10 +315,10 @@ impl SharedCache {
 
     /// Forgets everything: addresses may be used again after a collection.
     pub fn clear(&mut self) {
-        self.sets.fill([SharedEntry::NONE; 2]);
-        self.own.fill(OwnEntry { key: std::ptr::null_mut(), shape: EMPTY, slot: 0 });
+        self.entries.sets.fill([SharedEntry::NONE; 2]);
+        self.entries.own.fill(OwnEntry { key: std::ptr::null_mut(), shape: EMPTY, slot: 0 });
         let (key, meta) = (std::ptr::null_mut(), std::ptr::null_mut());
-        self.absent.fill(AbsentEntry { key, meta, shape: EMPTY, slot: 0, version: 0 });
+        self.entries.absent.fill(AbsentEntry { key, meta, shape: EMPTY, slot: 0, version: 0 });
     }
 }
 
@@ -455,7 +519,7 @@ impl Vm {
     fn remember_absence(&mut self, t: Gc<Table>, key: Gc<LuaString>, slot: Option<u32>, lasting: bool) {
         if lasting && !shape::is_dict(t.shape) {
             let (key, meta, shape) = (key.ptr(), t.metatable, t.shape);
-            let entry = &mut self.lua.caches.shared.absent[SharedCache::absent_index(shape, key)];
+            let entry = &mut self.lua.caches.shared.entries.absent[SharedCache::absent_index(shape, key)];
             let version = self.lua.proto_version;
             *entry = AbsentEntry { key, meta, shape, slot: slot.unwrap_or(NOWHERE), version };
         }
@@ -579,6 +643,17 @@ pub(crate) const MAX_CHAIN: usize = 2000;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn zeros_of_the_executable_are_one_caches_and_once() {
+        let first = NonNull::from(&FIRST.entries).cast();
+        let both = [Owned::new(), Owned::new()];
+        assert_ne!(both[0].0, both[1].0);
+        assert!(both.iter().filter(|entries| entries.0 == first).count() <= 1);
+        drop(both);
+        // What one has left in them is not another's.
+        assert_ne!(Owned::new().0, first);
+    }
 
     #[test]
     fn size() {

@@ -390,7 +390,8 @@ unsafe fn field_of_element(
 
 /// Stores over an element, or appends within the capacity; or falls through.
 macro_rules! set_element {
-    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $append:ident, $t:ident, $n:expr) => {{
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $append:ident, $t:ident,
+     $n:expr) => {{
         let n: u64 = ($n as u64).wrapping_sub(1);
         if n < (*$t).array_len as u64 {
             let val = rk($base, $k, $i.c());

@@ -90,7 +90,9 @@ pub struct Handlers(pub(crate) [Handler; 256]);
 
 /// Defines a handler: `op!(name(vm, base, pc, k, i, tab) { ... })`.
 macro_rules! op {
-    ($(#[$attr:meta])* $name:ident($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident) $body:block) => {
+    ($(#[$attr:meta])* $name:ident(
+        $vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident
+    ) $body:block) => {
         $(#[$attr])*
         #[allow(unused_variables)]
         pub(crate) unsafe extern "C-unwind" fn $name(

@@ -64,13 +64,15 @@ impl Refusal {
                 format!(
                     "{met} captures variable '{name}'{at}, which is assigned {line}. \
                      Each domain would have a variable of its own. Capture one that is never assigned, \
-                     pass the value as an argument, or keep it in a shared object (pl.atomic, pl.array, a channel)"
+                     pass the value as an argument, or keep it in a shared object (pl.atomic, pl.array, a \
+                     channel)"
                 )
             }
             Why::NotYetAssigned(desc) => {
                 let (name, at) = variable(&desc);
                 format!(
-                    "{met} captures variable '{name}'{at}, which has no value yet. Share it after the assignment"
+                    "{met} captures variable '{name}'{at}, which has no value yet. Share it after the \
+                     assignment"
                 )
             }
         };

@@ -12,7 +12,7 @@
 //! | file | what |
 //! |---|---|
 //! | `graph.rs` | the form of values on their way |
-//! | `pack.rs`, `seen.rs` | from values to that form |
+//! | `pack.rs`, `pack/`, `seen.rs` | from values to that form |
 //! | `frozen.rs`, `check.rs` | what is frozen over there, and what that refuses |
 //! | `origin.rs` | what comes home |
 //! | `cache.rs`, `picture.rs`, `received.rs` | what is packed once for many parcels |

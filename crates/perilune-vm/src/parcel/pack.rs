@@ -1,15 +1,20 @@
 //! Packing: from values of a domain to a [`Graph`].
 //!
-//! One [`Packer`] makes one graph: the root graph of a parcel, or that of a snapshot of globals (`snapshot.rs`). It runs no Lua code and allocates
-//! nothing in the domain's heap except interned names, so nothing is collected meanwhile and addresses stay what they are.
+//! One [`Packer`] makes one graph: the root graph of a parcel, or that of a snapshot of globals
+//! (`snapshot.rs`). It runs no Lua code and allocates nothing in the domain's heap except interned names, so
+//! nothing is collected meanwhile and addresses stay what they are.
 //!
 //! # Ways
-//! How a value is reached decides how it crosses, see [`Way`]: what captured variables, named globals and metatables lead to is frozen over there, everything else is a copy to
-//! write to. What is reached both ways is frozen; if that turns out when its contents have been written, the mark is passed on by going over them once
-//! more (`frozen.rs`).
+//! How a value is reached decides how it crosses, see [`Way`]: what captured variables, named globals and
+//! metatables lead to is frozen over there, everything else is a copy to write to. What is reached both ways
+//! is frozen; if that turns out when its contents have been written, the mark is passed on by going over them
+//! once more (`frozen.rs`).
 //!
-//! When something may not cross, the packer stops with the bare reason. The caller then packs once more with [`Packer::trace`] set, which
-//! notes for each object how it was reached, and that run's refusal has the path in it.
+//! When something may not cross, the packer stops with the bare reason. The caller then packs once more with
+//! [`Packer::trace`] set, which notes for each object how it was reached, and that run's refusal has the path
+//! in it.
+
+mod entries;
 
 use super::graph::{Entry, Graph, Known, ModuleRef, Refs, SHORT_STRING, TableHead, code, put_bytes};
 use super::outside::island_words;
@@ -43,9 +48,11 @@ const ROOT: u32 = u32::MAX;
 /// How a value is reached.
 #[derive(Clone, Copy)]
 pub(super) struct Way {
-    /// It is frozen over there: one more than the number of the variable that leads to it; 0: a copy to write to.
+    /// It is frozen over there: one more than the number of the variable that leads to it; 0: a copy to write
+    /// to.
     pub hold: u32,
-    /// If it is a function, it must keep the rules for variables, as it may be called over there without anything in between: it is no field of a frozen table.
+    /// If it is a function, it must keep the rules for variables, as it may be called over there without
+    /// anything in between: it is no field of a frozen table.
     pub strict: bool,
 }
 
@@ -99,7 +106,8 @@ pub(super) struct Packer<'v> {
     pub words: Vec<u64>,
     pub refs: Option<Box<Refs>>,
     pub(super) seen: Seen,
-    /// Modules met, by their number in the graph: the domain's number, and the fingerprint when it was looked at.
+    /// Modules met, by their number in the graph: the domain's number, and the fingerprint when it was looked
+    /// at.
     pub modules: Vec<(u32, u64)>,
     /// Of a snapshot, or of a root graph with environments of its own.
     pub unit: Option<Unit>,
@@ -197,7 +205,7 @@ impl<'v> Packer<'v> {
         (graph, self.modules, self.unit)
     }
 
-    // -- Where we are, for refusals ------------------------------------------------------------------------------------------
+    // -- Where we are, for refusals -------------------------------------------------------------------------
 
     #[inline(always)]
     pub(super) fn at(&mut self, object: u32, step: impl FnOnce() -> Step) {
@@ -238,7 +246,7 @@ impl<'v> Packer<'v> {
         trace.nodes.push((trace.current, Node { step, function }));
     }
 
-    // -- Values ----------------------------------------------------------------------------------------------------------------
+    // -- Values ---------------------------------------------------------------------------------------------
 
     /// Writes a value.
     #[inline]
@@ -281,7 +289,8 @@ impl<'v> Packer<'v> {
         put_bytes(&mut self.words, bytes);
     }
 
-    /// Writes a reference if the object has a number; otherwise gives it one, and the caller writes what it takes to make it.
+    /// Writes a reference if the object has a number; otherwise gives it one, and the caller writes what it
+    /// takes to make it.
     #[inline]
     pub(super) fn refer(&mut self, v: Value, way: Way) -> Option<u32> {
         match self.seen.number(v.payload()) {
@@ -416,7 +425,8 @@ impl<'v> Packer<'v> {
         if self.plan.is_some() && self.is_new(v, true) && self.by_picture(v, way)? {
             return Ok(());
         }
-        // What a variable holds is the function that the text shows; only one that is found in a table comes home as the one it was there.
+        // What a variable holds is the function that the text shows; only one that is found in a table comes
+        // home as the one it was there.
         let hold = if way.strict { 0 } else { way.hold };
         if let Some(n) = self.refer(v, Way { hold, ..way }) {
             if way.strict {
@@ -441,7 +451,7 @@ impl<'v> Packer<'v> {
         self.refs.get_or_insert_default()
     }
 
-    // -- Contents ---------------------------------------------------------------------------------------------------------------
+    // -- Contents -------------------------------------------------------------------------------------------
 
     /// Writes the contents of all objects, and all entries.
     fn everything(&mut self) -> Packed {
@@ -556,7 +566,8 @@ impl<'v> Packer<'v> {
             let mentions = proto.mentions();
             let fields =
                 || mentions.fields.iter().filter(move |f| f.upvalue == n as u8 && f.reads).map(|f| &*f.name);
-            // What is stored into goes to its `__newindex` (others have been refused), which belongs to the whole.
+            // What is stored into goes to its `__newindex` (others have been refused), which belongs to the
+            // whole.
             let is_stored_into = mentions.fields.iter().any(|f| f.upvalue == n as u8 && f.assigns);
             let whole = is_stored_into || mentions.whole.contains(&(n as u8));
             let hold = match v.tag() {
@@ -604,7 +615,8 @@ impl<'v> Packer<'v> {
         Ok(())
     }
 
-    /// In a graph with environments: the number of `env`, and the names that the function mentions are asked for.
+    /// In a graph with environments: the number of `env`, and the names that the function mentions are asked
+    /// for.
     pub fn own_environment(
         &mut self,
         proto: &Proto,
@@ -665,7 +677,8 @@ impl<'v> Packer<'v> {
         Ok(n as u64)
     }
 
-    /// `_G[name]`: whatever the program has may be meant. Asks for all of its globals, unless it is known that they cannot all cross.
+    /// `_G[name]`: whatever the program has may be meant. Asks for all of its globals, unless it is known
+    /// that they cannot all cross.
     #[cold]
     fn all_globals(&mut self, source: &Arc<[u8]>, n: usize, env: Gc<Table>, line: u32) {
         let state = &mut self.vm.lua.crossing.parcel;
@@ -726,7 +739,7 @@ impl<'v> Packer<'v> {
         Ok(())
     }
 
-    // -- What is found again by name ---------------------------------------------------------------------------------------------
+    // -- What is found again by name ------------------------------------------------------------------------
 
     /// Writes how the receiver finds `v`, if it is part of a module.
     fn known(&mut self, v: Value) -> Packed<bool> {
@@ -775,64 +788,6 @@ impl<'v> Packer<'v> {
             self.ask(Entry::Inside { module: n, path }, by, 0);
         }
         Ok(n)
-    }
-
-    // -- Entries -----------------------------------------------------------------------------------------------------------------
-
-    /// Writes the value of the next entry; false if there is none.
-    pub fn next_entry(&mut self) -> Packed<bool> {
-        let Some(entry) = self.refs.as_ref().and_then(|r| r.entries.get(self.entries_done)).cloned() else {
-            return Ok(false);
-        };
-        let n = self.entries_done;
-        self.entries_done += 1;
-        let asked_by = self.asked_by.get(n).copied().unwrap_or(ROOT);
-        let line = self.lines.get(n).copied().unwrap_or(0);
-        match &entry {
-            Entry::Global { environment, name } => {
-                let unit = self.unit.as_mut().expect("such a graph has a unit");
-                let environment = &mut unit.environments[*environment as usize];
-                let env = environment.table;
-                // Without memory for a name that no string of the domain has, no global has it either.
-                let Ok(key) = self.vm.intern_bytes(name) else {
-                    self.words.push(Tag::NIL.0 as u64);
-                    return Ok(true);
-                };
-                let v = self.vm.environment_get(env, key);
-                unit.taken.push(Taken { environment: env, name: key, value: v });
-                let asked =
-                    environment.names.iter_mut().find(|asked| asked.name == *name).expect("it was asked for");
-                asked.is_done = true;
-                let (strict, whole, inner) = (asked.strict, asked.whole, asked.inner.clone());
-                let (source, asked_line) = (asked.source.clone(), asked.line);
-                self.at(asked_by, || Step::Global { name: String::from_utf8_lossy(name).into_owned(), line });
-                let hold = match v.tag() {
-                    Tag::TABLE | Tag::CLOSURE => self.hold_of_global(name, &source, asked_line),
-                    _ => 0,
-                };
-                self.value_in_part(v, Way { hold, strict }, whole, inner.iter().map(|name| &**name))?;
-            }
-            Entry::Patch { module, field } => {
-                let (module, _) = self.modules[*module as usize];
-                let (name, standard) = self.vm.module_name(module);
-                let v = self.vm.module_field(module, field);
-                self.at(asked_by, || {
-                    let (module, field) = (String::from_utf8_lossy(&name), String::from_utf8_lossy(field));
-                    Step::ModuleField { module: module.into_owned(), field: field.into_owned(), standard }
-                });
-                let hold = self.hold_of_patch(&name, field);
-                self.value(v, Way { hold, strict: true })?;
-            }
-            Entry::Inside { module, path } => self.inside_entry(*module, path, asked_by)?,
-            Entry::Field { object, name } => self.field_entry(*object, name)?,
-            Entry::Rest { object } => self.rest_entry(*object)?,
-        }
-        Ok(true)
-    }
-
-    /// Writes everything that has been asked for.
-    pub fn entries(&mut self) -> Packed {
-        self.everything()
     }
 }
 

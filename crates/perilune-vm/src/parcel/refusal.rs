@@ -163,7 +163,8 @@ impl Refusal {
                 let assigned = if *assigned > 0 { format!(" on line {assigned}") } else { String::new() };
                 format!(
                     "{holder} cannot go to another domain: {function} captures {} is assigned{assigned}. \
-                     There would be two variables from then on, and neither domain would see what the other assigns. {}",
+                     There would be two variables from then on, and neither domain would see what the other \
+                     assigns. {}",
                     if name == "?" {
                         "a variable that".into()
                     } else {
@@ -179,16 +180,20 @@ impl Refusal {
                     (assigned, _) => format!(", on line {assigned}"),
                 };
                 format!(
-                    "{holder} cannot go to another domain: {function} assigns the captured variable '{name}'{}{assigned}. \
-                     There would be two variables from then on, and neither domain would see what the other assigns. \
-                     Pass its value as an argument and return the new one, or use pl.atomic, pl.array or a channel",
+                    "{holder} cannot go to another domain: {function} assigns the captured variable \
+                     '{name}'{}{assigned}. \
+                     There would be two variables from then on, and neither domain would see what the other \
+                     assigns. \
+                     Pass its value as an argument and return the new one, or use pl.atomic, pl.array or a \
+                     channel",
                     of_line(*line)
                 )
             }
             (Reason::NotYetAssigned, Step::Upvalue { name, line, assigned }) => {
                 let assigned = if *assigned > 0 { format!(" (line {assigned})") } else { String::new() };
                 format!(
-                    "{holder} cannot go to another domain: {function} captures '{name}'{}, which has no value yet. \
+                    "{holder} cannot go to another domain: {function} captures '{name}'{}, which has no \
+                     value yet. \
                      The other domain would never see the assignment that gives it one{assigned}. \
                      Let the function cross after it, or give the variable its value where it is declared",
                     of_line(*line)
@@ -211,25 +216,31 @@ impl Refusal {
                     (name, false) => name.into(),
                 };
                 let remedy = if *in_loop {
-                    "Let pool:map or pool:parallel_reduce collect what the function returns, or use pl.array or pl.map for what all write to, or pl.per_domain for a cache in each domain".into()
+                    "Let pool:map or pool:parallel_reduce collect what the function returns, or use pl.array \
+                     or pl.map for what all write to, or pl.per_domain for a cache in each domain"
+                        .into()
                 } else {
                     format!(
-                        "Pass {name} as an argument to get a copy to write to, and return that, or use pl.array, pl.map or a channel, or pl.per_domain for a cache in each domain"
+                        "Pass {name} as an argument to get a copy to write to, and return that, or use \
+                         pl.array, pl.map or a channel, or pl.per_domain for a cache in each domain"
                     )
                 };
                 format!(
                     "{holder} cannot go to another domain: {function} stores into {what}{}. \
-                     It would have a frozen copy there, and the table here would never see the store. {remedy}",
+                     It would have a frozen copy there, and the table here would never see the store. \
+                     {remedy}",
                     on_lines(lines)
                 )
             }
             (Reason::Removed, Step::ModuleField { field, .. }) => format!(
-                "{holder} cannot go to another domain: {}, which has been removed. Other domains have the module as it was when it was loaded. \
+                "{holder} cannot go to another domain: {}, which has been removed. Other domains have the \
+                 module as it was when it was loaded. \
                  Leave the field there, or give the function another one of its own",
                 written(&last.step, field)
             ),
             (Reason::OddField, Step::ModuleField { field, .. }) => format!(
-                "{holder} cannot go to another domain: {}, whose key is no string. Other domains have the module as it was when it was loaded. \
+                "{holder} cannot go to another domain: {}, whose key is no string. Other domains have the \
+                 module as it was when it was loaded. \
                  Set it in the module's own file, or keep it in a table of its own made by pl.share",
                 written(&last.step, field)
             ),
@@ -239,11 +250,13 @@ impl Refusal {
                     Reason::Coroutine => "is a coroutine, whose stack belongs to the domain that made it. \
                          Send the function, and make the coroutine over there"
                         .into(),
-                    Reason::Wrap => "is a function made by coroutine.wrap: it stands for a coroutine, whose stack belongs to the domain that made it. \
+                    Reason::Wrap => "is a function made by coroutine.wrap: it stands for a coroutine, whose \
+                         stack belongs to the domain that made it. \
                          Send the function inside, and wrap it over there"
                         .into(),
                     Reason::NativeFunction(name) => format!(
-                        "is a native function ('{name}') with a state of its own, which belongs to the domain that made it. \
+                        "is a native function ('{name}') with a state of its own, which belongs to the \
+                         domain that made it. \
                          Make it in the domain that calls it"
                     ),
                     Reason::Userdata(name) => format!(

@@ -86,8 +86,10 @@ pub(super) struct Instance {
 
 /// What each domain has of its own.
 fn is_standard(name: &[u8]) -> bool {
-    const NAMES: &str = " assert collectgarbage dofile error getmetatable ipairs load loadfile next pairs pcall print rawequal rawget rawlen rawset require select \
-        setmetatable tonumber tostring type warn xpcall _G _VERSION coroutine debug io math os package string table utf8 ";
+    const NAMES: &str = " assert collectgarbage dofile error getmetatable ipairs load loadfile next pairs \
+        pcall print rawequal rawget rawlen rawset require select \
+        setmetatable tonumber tostring type warn xpcall _G _VERSION coroutine debug io math os package \
+        string table utf8 ";
     std::str::from_utf8(name).is_ok_and(|name| NAMES.split_ascii_whitespace().any(|known| known == name))
 }
 

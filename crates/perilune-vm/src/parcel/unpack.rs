@@ -781,7 +781,8 @@ impl<'v, 'g> Reader<'v, 'g> {
                 let module = &self.refs().modules[known.module as usize].name;
                 let (module, field) = (String::from_utf8_lossy(module), String::from_utf8_lossy(field));
                 return Err(self.vm.error(format!(
-                    "the module '{module}' of this domain has no field '{field}', which a value from another domain refers to"
+                    "the module '{module}' of this domain has no field '{field}', which a value from another \
+                     domain refers to"
                 )));
             }
         }

@@ -340,7 +340,9 @@ proptest! {
     }
 
     #[test]
-    fn caches_hear_of_new_fields(ops in prop::collection::vec((0u16..12, any::<bool>(), any::<bool>()), 1..60)) {
+    fn caches_hear_of_new_fields(
+        ops in prop::collection::vec((0u16..12, any::<bool>(), any::<bool>()), 1..60)
+    ) {
         let vm = &mut bare_vm();
         let t = vm.new_table(0, 0).unwrap();
         fields(t).header.flags |= TABLE_IS_PROTO;

@@ -24,7 +24,8 @@ fn parcels_belong_to_nobody() {
 fn a_parcel_is_unpacked_by_many_threads() {
     let mut vm = new_vm();
     let source = "local n = 3 function double(x) return x * 2 end \
-        return function(t) local s = n for _, v in ipairs(t.list) do s = s + double(v) end return t.name .. s end, \
+        return function(t) local s = n for _, v in ipairs(t.list) do s = s + double(v) end return t.name .. \
+        s end, \
         {name = 'sum', list = {1, 2, 3}}";
     let values = run(&mut vm, source, "parcel.lua").expect("the program runs");
     let parcel = vm.pack(&values, PackRules::TASK).expect("it may cross");

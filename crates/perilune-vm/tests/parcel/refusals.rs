@@ -17,7 +17,8 @@ fn text(source: &str, rules: PackRules) -> String {
 fn values_are_called_what_they_cross_as() {
     let one = "return coroutine.create(print)";
     let two = "return 1, {a = {['b c'] = {[2.5] = {[true] = coroutine.create(print)}}}}";
-    let what = "cannot go to another domain: it is a coroutine, whose stack belongs to the domain that made it. \
+    let what = "cannot go to another domain: it is a coroutine, whose stack belongs to the domain that made \
+        it. \
         Send the function, and make the coroutine over there";
     assert_eq!(text(one, PackRules::TASK), format!("the function {what}"));
     assert_eq!(text(one, PackRules::SPAWN), format!("the function {what}"));
@@ -43,7 +44,8 @@ fn stripped_functions_have_no_names() {
         text(source, PackRules::TASK),
         "the function cannot go to another domain: the function at ?:1 stores into '?'. \
          It would have a frozen copy there, and the table here would never see the store. \
-         Pass it as an argument to get a copy to write to, and return that, or use pl.array, pl.map or a channel, or pl.per_domain for a cache in each domain"
+         Pass it as an argument to get a copy to write to, and return that, or use pl.array, pl.map or a \
+         channel, or pl.per_domain for a cache in each domain"
     );
     let source = "local n = 0 local function f() n = n + 1 end return load(string.dump(f, true))";
     assert_eq!(
@@ -59,7 +61,8 @@ fn userdata_stay() {
     let refused = text("local f = io.tmpfile() f:close() return {file = f}", PackRules::RESULT);
     assert_eq!(
         refused,
-        "result 1, field 'file', cannot go to another domain: it is a userdata (FILE*), which belongs to the domain that made it. \
+        "result 1, field 'file', cannot go to another domain: it is a userdata (FILE*), which belongs to the \
+         domain that made it. \
          Make it in the domain that uses it, or send what it holds"
     );
 }

@@ -246,7 +246,8 @@ impl Report {
             }
         }
         say(format_args!(
-            "{} rounds after {} to warm up; a process for each run, contenders in turns, in reverse order every other round.",
+            "{} rounds after {} to warm up; a process for each run, contenders in turns, in reverse order \
+             every other round.",
             self.rounds, self.warmup
         ));
         let noisiest =
@@ -254,7 +255,8 @@ impl Report {
         if let Some((spread, program, name)) = noisiest {
             let spreads: Vec<f64> = cells().filter_map(|(_, _, c)| c.spread()).collect();
             say(format_args!(
-                "Spread (largest less least wall time, as a part of the median): usually {:.0}%, at most {:.0}% ({program}, {name}).",
+                "Spread (largest less least wall time, as a part of the median): usually {:.0}%, at most \
+                 {:.0}% ({program}, {name}).",
                 median(&spreads).unwrap_or(0.0) * 100.0,
                 spread * 100.0
             ));
@@ -263,7 +265,8 @@ impl Report {
             let rounds = vec![0.0; self.rounds as usize];
             match median_interval(&rounds) {
                 Some(i) => say(format_args!(
-                    "A ratio is the median of the rounds' ratios; a..b holds the true one with {:.1}% confidence, if rounds do not depend on each other. ~ marks those that may be 1.",
+                    "A ratio is the median of the rounds' ratios; a..b holds the true one with {:.1}% \
+                     confidence, if rounds do not depend on each other. ~ marks those that may be 1.",
                     i.confidence * 100.0
                 )),
                 None => say(format_args!("One round says nothing about noise.")),
@@ -356,14 +359,6 @@ fn aligned(lines: &[Vec<String>]) -> String {
         text.push('\n');
     }
     text
-}
-
-/// How many processes want a processor, averaged over a minute.
-pub fn load() -> Option<f64> {
-    let mut average = [0.0; 1];
-    // SAFETY: the pointer is to one element, as many as the call is told to write.
-    let got = unsafe { libc::getloadavg(average.as_mut_ptr(), 1) };
-    (got == 1).then_some(average[0])
 }
 
 #[cfg(test)]

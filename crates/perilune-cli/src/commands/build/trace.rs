@@ -10,6 +10,7 @@
 //! with computed names are still told.
 
 use crate::commands::test::fields;
+use crate::sys;
 use perilune_stdlib::used::{self, Use};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -78,7 +79,7 @@ pub struct Used {
 pub fn watch(script: &Path, run: &str, used: &mut Used) -> Result<Option<String>, String> {
     let words = split(run)?;
     let told = Told::new()?;
-    let mut command = Command::new("/proc/self/exe");
+    let mut command = Command::new(sys::THIS_EXECUTABLE);
     command.arg0("perilune").arg("--").arg(script).args(words);
     command.env(VARIABLE, &told.0).stdout(std::io::stderr());
     let status = crate::signals::while_interrupts_are_anothers(|| command.status());

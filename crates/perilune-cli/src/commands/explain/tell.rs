@@ -36,8 +36,7 @@ static TOLD: Mutex<Option<(Arc<Decisions>, Option<String>)>> = Mutex::new(None);
 /// Has the decisions written when the process ends; `problem` is why there is no machine code.
 pub fn tell_at_exit(decisions: Arc<Decisions>, problem: Option<String>) {
     *TOLD.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some((decisions, problem));
-    // SAFETY: registers a function that takes nothing and does not unwind.
-    unsafe { libc::atexit(tell) };
+    crate::sys::at_exit(tell);
 }
 
 extern "C" fn tell() {

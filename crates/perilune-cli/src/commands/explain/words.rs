@@ -25,7 +25,8 @@ pub fn left(left: &Left) -> (&'static str, String, String) {
         Reason::Native(Some(native)) => (
             "native",
             format!("calls `{native}`, a function of the library that is not built into machine code"),
-            "if it can be done with operators, or less often, do that; else the time is the library's own".into(),
+            "if it can be done with operators, or less often, do that; else the time is the library's own"
+                .into(),
         ),
         Reason::Native(None) => (
             "natives",
@@ -35,11 +36,15 @@ pub fn left(left: &Left) -> (&'static str, String, String) {
         Reason::Interpreted(Some((source, line))) => (
             "callee_interpreted",
             format!("calls {}, defined at {source}:{line}, which has no machine code", it("a function")),
-            "see why that function has none; small functions without loops are built in place of their calls".into(),
+            "see why that function has none; small functions without loops are built in place of their calls"
+                .into(),
         ),
         Reason::Interpreted(None) => (
             "callees",
-            format!("calls {}, which is several functions in turn, or one that was not recorded", it("a value")),
+            format!(
+                "calls {}, which is several functions in turn, or one that was not recorded",
+                it("a value")
+            ),
             "call one function here, or move the choice out of the loop".into(),
         ),
         Reason::NewTable => (
@@ -66,26 +71,38 @@ pub fn left(left: &Left) -> (&'static str, String, String) {
             "keys",
             format!("{} meets {} keys", it("the table"), list(types)),
             match types[..] {
-                ["string"] => "a key that is known when the program is written is faster as a field (t.name)".into(),
+                ["string"] => {
+                    "a key that is known when the program is written is faster as a field (t.name)".into()
+                }
                 ["float"] => "use integers as keys: x // 1 of an integer, or math.tointeger".into(),
                 _ => "use keys of one type at this place: integers from 1 on are fastest".into(),
             },
         ),
         Reason::NoElement => (
             "no_element",
-            format!("{} meets places that the table's array does not have: new ones, or holes", it("an element")),
+            format!(
+                "{} meets places that the table's array does not have: new ones, or holes",
+                it("an element")
+            ),
             "fill tables from 1 on without holes; make them with their size if it is known".into(),
         ),
         Reason::Kinds => (
             "kinds",
-            format!("{} meets arrays of several kinds: of integers, of floats, of anything", it("an element")),
+            format!(
+                "{} meets arrays of several kinds: of integers, of floats, of anything",
+                it("an element")
+            ),
             "keep elements of one type in a table: all integers, or all floats (1.0, not 1)".into(),
         ),
         Reason::NoRecord(types) => (
             "no_record",
             format!("{} is of {}", it("a field"), list(types)),
             match types[..] {
-                ["string"] => "methods of strings are found by their metatable: a local function (local byte = string.byte) is faster".into(),
+                ["string"] => {
+                    "methods of strings are found by their metatable: a local function (local byte = \
+                     string.byte) is faster"
+                        .into()
+                }
                 _ => "apply it to tables alone".into(),
             },
         ),
@@ -117,7 +134,9 @@ pub fn left(left: &Left) -> (&'static str, String, String) {
         Reason::Operands(types) => (
             "operands",
             format!("{} is not always a number: what came of it was {}", it("an operand"), list(types)),
-            "conversions, and metamethods that are no functions of Lua, are the interpreter's: keep numbers in it, converted with tonumber once".into(),
+            "conversions, and metamethods that are no functions of Lua, are the interpreter's: keep numbers \
+             in it, converted with tonumber once"
+                .into(),
         ),
         Reason::Plain => ("plain", "is not built into machine code yet".into(), String::new()),
     };
@@ -162,18 +181,22 @@ pub fn not_compiled(function: &Function, mode: &str, unavailable: Option<&str>) 
     match function.decisions.last().map(|d| d.outcome) {
         Some(Outcome::NoGain { compiled, interpreted }) => (
             format!(
-                "{what} not compiled, because machine code is expected to take {:.0}% of what the interpreter does",
+                "{what} not compiled, because machine code is expected to take {:.0}% of what the \
+                 interpreter does",
                 compiled * 100.0 / interpreted.max(1.0)
             ),
-            "what machine code would leave to the interpreter is listed in the function: do less of that".into(),
+            "what machine code would leave to the interpreter is listed in the function: do less of that"
+                .into(),
         ),
         Some(Outcome::TooLittle { saves_ns, costs_ns }) => (
             format!(
-                "{what} not compiled yet: to compile costs {:.1} ms, to save {:.1} ms if the program goes on as long again",
+                "{what} not compiled yet: to compile costs {:.1} ms, to save {:.1} ms if the program goes on \
+                 as long again",
                 costs_ns / 1e6,
                 saves_ns / 1e6
             ),
-            "nothing, if the program is as short as this; --mode blocking shows what machine code would come to".into(),
+            "nothing, if the program is as short as this; --mode blocking shows what machine code would come \
+             to".into(),
         ),
         Some(Outcome::TooLarge) => (
             "the function is too large to be compiled".into(),
@@ -194,11 +217,13 @@ pub fn not_compiled(function: &Function, mode: &str, unavailable: Option<&str>) 
         ),
         Some(Outcome::Compiled { .. }) => ("this line was not compiled".into(), String::new()),
         None if mode == "auto" => (
-            "was not looked at: it was never running when the compiler recorded what is hot, or had too small a part in that".into(),
+            "was not looked at: it was never running when the compiler recorded what is hot, or had too \
+             small a part in that".into(),
             "nothing, if the program is short; --mode blocking looks at once".into(),
         ),
         None if function.is_vararg => (
-            "was not compiled: calls of functions with `...` never enter machine code, and no loop of it was hot".into(),
+            "was not compiled: calls of functions with `...` never enter machine code, and no loop of it was \
+             hot".into(),
             "name the arguments".into(),
         ),
         None => ("was not looked at: it was not hot for long enough".into(), String::new()),
@@ -210,7 +235,8 @@ pub fn not_always(function: &Function) -> (String, String) {
     match function.compiled().next() {
         Some((decision, ..)) => (
             format!(
-                "is machine code since {:.1} ms after the program's beginning; the interpreter ran it before, and runs it where a caller or a hook keeps machine code out",
+                "is machine code since {:.1} ms after the program's beginning; the interpreter ran it \
+                 before, and runs it where a caller or a hook keeps machine code out",
                 decision.at_ns as f64 / 1e6
             ),
             String::new(),

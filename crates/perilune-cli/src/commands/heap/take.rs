@@ -133,7 +133,8 @@ impl Taker<'_> {
             }
             if !answered {
                 eprintln!(
-                    "perilune heap: process {} does not answer: its main program is in a system call or in native code",
+                    "perilune heap: process {} does not answer: its main program is in a system call or in \
+                     native code",
                     self.pid
                 );
             }

@@ -121,7 +121,8 @@ calls of require, in LUA_PATH.
             opt(
                 &["--trace"],
                 Text("RUN"),
-                "run the script with the words of RUN as its arguments ('' for none),\nand put in the modules and assets that it asks for (repeatable)",
+                "run the script with the words of RUN as its arguments ('' for none),\n\
+                 and put in the modules and assets that it asks for (repeatable)",
             ),
             opt(&["--list"], Nothing, "print what goes in: kind, name, file, bytes"),
         ],
@@ -230,7 +231,8 @@ one entry with their number. The process goes on meanwhile.
         words: "trace run",
         about: "records, then opens the viewer",
         forms: &["[options] [--] SCRIPT [ARGUMENTS]", "[options] --attach PID"],
-        text: "Records what happens in a program, then opens the viewer in a browser. With -o the recording is kept.\n",
+        text: "Records what happens in a program, then opens the viewer in a browser. With -o the recording \
+            is kept.\n",
         options: &[NO_OPEN, LINK, CPU, ALLOC],
         shared: OBSERVE,
         kind: Kind::Own(trace::record::run),
@@ -351,7 +353,8 @@ one entry with their number. The process goes on meanwhile.
             opt(
                 &["--retainers"],
                 Text("WHAT"),
-                "paths from roots to: an address (0x...), a path, a field's name, or a\npart of a type's name",
+                "paths from roots to: an address (0x...), a path, a field's name, or a\n\
+                 part of a type's name",
             ),
             opt(&["--sites"], Nothing, "alive bytes by allocation site (sampled)"),
             opt(&["--rate"], Number("BYTES"), "bytes allocated between two samples, on average (65536)"),
@@ -364,7 +367,8 @@ one entry with their number. The process goes on meanwhile.
         words: "gc-stats",
         about: "collections and pauses of each domain, adding up",
         forms: WATCH,
-        text: "Writes where each domain's time went, its collector's pauses, and what went through its memory.\n",
+        text: "Writes where each domain's time went, its collector's pauses, and what went through its \
+            memory.\n",
         options: &[],
         shared: OBSERVE,
         kind: Kind::Own(gc_stats::run),
@@ -428,7 +432,8 @@ Prints a script for a shell:
         words: "man",
         about: "print the manual page",
         forms: &[""],
-        text: "Prints the manual page, for man: perilune man > DIR/man1/perilune.1, or perilune man | man -l -\n",
+        text: "Prints the manual page, for man: perilune man > DIR/man1/perilune.1, or perilune man | man -l \
+            -\n",
         options: &[],
         shared: &[],
         kind: Kind::Own(man_command),

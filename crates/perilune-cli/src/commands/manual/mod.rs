@@ -308,7 +308,8 @@ pub fn cannot_open(path: &Path, e: &std::io::Error) -> String {
 /// What `perilune --help` prints.
 pub fn help() -> String {
     let mut text = "usage: perilune [options] [script [args]]\n       perilune COMMAND ...\n\
-        Runs Lua 5.4 programs, on all cores if they ask for it. Without a script: interactive on a terminal,\n\
+        Runs Lua 5.4 programs, on all cores if they ask for it. Without a script: interactive on a \
+        terminal,\n\
         else the script is standard input.\n"
         .to_owned();
     LUA.iter().for_each(|o| o.describe(&mut text));

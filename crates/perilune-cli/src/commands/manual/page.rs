@@ -69,7 +69,8 @@ pub fn page() -> String {
          \\fBperilune\\fR [\\fIoptions\\fR] [\\fIscript\\fR [\\fIargs\\fR]]\n.br\n\
          \\fBperilune\\fR \\fICOMMAND\\fR ...\n\
          .SH DESCRIPTION\n\
-         Runs Lua 5.4 programs. Called under a name that starts with \\fBlua\\fR it is exactly \\fBlua\\fR(1) and has no\n\
+         Runs Lua 5.4 programs. Called under a name that starts with \\fBlua\\fR it is exactly \
+         \\fBlua\\fR(1) and has no\n\
          commands. Without a script it is interactive on a terminal; else the script is standard input.\n\
          A first word is a command only if no file of that name exists.\n\
          .SH OPTIONS\n",
@@ -101,7 +102,8 @@ const EXIT_CODES: &[(&str, &str)] = &[
     ("0", "Success."),
     (
         "1",
-        "A Lua program failed, an option of lua's makes no sense, or what a command was to do could not be done.",
+        "A Lua program failed, an option of lua's makes no sense, or what a command was to do could not be \
+         done.",
     ),
     ("2", "The words after a command make no sense."),
     ("N", "What the script gave to os.exit; commands that run a script pass its code on."),
@@ -115,12 +117,14 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("PERILUNE_MEMORY", "What a program may hold (512M); more is the error \"not enough memory\"."),
     (
         "PERILUNE_SPESH",
-        "What makes machine code: \"auto\" (what is hot is compiled beside the program; so without it), \"blocking\" (at once), \"off\".",
+        "What makes machine code: \"auto\" (what is hot is compiled beside the program; so without it), \
+         \"blocking\" (at once), \"off\".",
     ),
     ("PERILUNE_SPESH_LOG", "A file that is told what was compiled, and what was not and why."),
     (
         "PERILUNE_IO",
-        "How the kernel tells that sockets and pipes are ready: \"epoll\", \"uring\" (io_uring, where the system permits it), \"auto\" (epoll; so without it).",
+        "How the kernel tells that sockets and pipes are ready: \"epoll\", \"uring\" (io_uring, where the \
+         system permits it), \"auto\" (epoll; so without it).",
     ),
     ("PERILUNE_CHECK", "\"races\": report accesses to shared data that nothing orders."),
     ("NO_COLOR", "If set and not empty, the interactive mode writes no colours."),

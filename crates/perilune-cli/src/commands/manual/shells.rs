@@ -57,7 +57,8 @@ fn bash() -> String {
     let firsts: Vec<_> = top().map(|c| c.words).collect();
     let mut s = format!(
         "# bash completion for perilune; written by 'perilune completions bash'\n\
-         _perilune() {{\n    local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} command=''\n    \
+         _perilune() {{\n    local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} \
+         command=''\n    \
          COMPREPLY=()\n    \
          if (( COMP_CWORD > 1 )); then\n        case ${{COMP_WORDS[1]}} in\n            {})\n                \
          command=${{COMP_WORDS[1]}} ;;\n        esac\n    fi\n    \
@@ -86,14 +87,16 @@ fn bash() -> String {
         let offered = option_words(&options, !name.is_empty());
         let _ = writeln!(
             s,
-            "            if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W '{offered}' -- \"$cur\")); return; fi"
+            "            if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W '{offered}' -- \"$cur\")); \
+             return; fi"
         );
         let words = words.join(" ");
         // Commands stand first only.
         if name.is_empty() {
             let _ = writeln!(
                 s,
-                "            if (( COMP_CWORD == 1 )); then COMPREPLY=($(compgen -W '{words}' -- \"$cur\")); fi"
+                "            if (( COMP_CWORD == 1 )); then COMPREPLY=($(compgen -W '{words}' -- \"$cur\")); \
+                 fi"
             );
         } else if !words.is_empty() {
             let _ = writeln!(s, "            COMPREPLY=($(compgen -W '{words}' -- \"$cur\"))");
@@ -103,7 +106,10 @@ fn bash() -> String {
                 "            COMPREPLY+=($(compgen -f -X '!*.lua' -- \"$cur\") $(compgen -d -- \"$cur\"))\n",
             );
             // A script has arguments, and those may be any files.
-            s.push_str("            if (( ${#COMPREPLY[@]} == 0 )); then COMPREPLY=($(compgen -f -- \"$cur\")); fi\n");
+            s.push_str(
+                "            if (( ${#COMPREPLY[@]} == 0 )); then COMPREPLY=($(compgen -f -- \"$cur\")); \
+                 fi\n",
+            );
         }
         s.push_str("            ;;\n");
     }
@@ -131,8 +137,10 @@ fn zsh() -> String {
     let groups: Vec<_> = COMMANDS.iter().filter(|c| matches!(c.kind, Kind::Group)).map(|c| c.words).collect();
     let _ = writeln!(
         s,
-        "    if (( CURRENT > 2 )); then\n        case ${{words[2]}} in\n            {}) command=${{words[2]}} ;;\n        \
-         esac\n    fi\n    if (( CURRENT > 3 )); then\n        case $command in\n            {}) command=\"$command \
+        "    if (( CURRENT > 2 )); then\n        case ${{words[2]}} in\n            {}) \
+         command=${{words[2]}} ;;\n        \
+         esac\n    fi\n    if (( CURRENT > 3 )); then\n        case $command in\n            {}) \
+         command=\"$command \
          ${{words[3]}}\" ;;\n        esac\n    fi\n    case $command in",
         firsts.join("|"),
         groups.join("|")

@@ -184,7 +184,9 @@ fn objects_text(trace: &Trace, waits: &OffCpu, objects: &Objects, top: usize) ->
     if worth.is_empty() {
         return String::new();
     }
-    let mut s = "\nshared objects that domains had to wait for, running:\n      lost  of their time     in all  object, domains\n".to_owned();
+    let mut s = "\nshared objects that domains had to wait for, running:\n      lost  of their time     in \
+        all  object, domains\n"
+        .to_owned();
     for o in worth {
         let mut by: Vec<_> = o.domains.iter().collect();
         by.sort_by_key(|(n, ns)| (std::cmp::Reverse(**ns), **n));

@@ -3,6 +3,7 @@
 use super::fields;
 use super::worker::VARIABLE;
 use super::{File, Options, Outcome, Test};
+use crate::sys::{self, signal};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, PipeReader, Read, Write};
 use std::os::fd::OwnedFd;
@@ -142,7 +143,7 @@ fn run_file(path: &Path, options: &Options, stop: &Stop) -> std::io::Result<File
     let began = Instant::now();
     let (socket, theirs) = UnixStream::pair()?;
     let (output, their_output) = std::io::pipe()?;
-    let mut command = Command::new("/proc/self/exe");
+    let mut command = Command::new(sys::THIS_EXECUTABLE);
     command.arg0("perilune").arg("test").env(VARIABLE, "1");
     command.stdin(OwnedFd::from(theirs)).stdout(their_output.try_clone()?).stderr(their_output);
     let child = command.spawn()?;
@@ -256,9 +257,9 @@ fn listen(socket: &UnixStream, pid: u32, timeout: Duration, told: &mut Told) -> 
                 }
             }
             Err(e) if matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {
-                let signal = if told.is_late { libc::SIGKILL } else { libc::SIGINT };
-                // SAFETY: a child that has not been waited for: its number is nobody else's.
-                unsafe { libc::kill(pid as i32, signal) };
+                let signal = if told.is_late { signal::KILL } else { signal::INT };
+                // It has not been waited for.
+                signal::send(pid as i32, signal);
                 told.is_late = true;
                 limit = GRACE;
                 socket.set_read_timeout(at_least(limit))?;

@@ -203,7 +203,8 @@ impl Reporter for Junit {
         let s = &mut self.suites;
         let _ = writeln!(
             s,
-            "  <testsuite name=\"{path}\" tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\" time=\"{:.6}\">",
+            "  <testsuite name=\"{path}\" tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" \
+             skipped=\"{skipped}\" time=\"{:.6}\">",
             file.tests.len(),
             file.seconds
         );
@@ -220,7 +221,8 @@ impl Reporter for Junit {
                     let kind = word(test.outcome);
                     writeln!(
                         s,
-                        ">\n      <failure type=\"{kind}\" message=\"{first}\">{whole}</failure>\n    </testcase>"
+                        ">\n      <failure type=\"{kind}\" message=\"{first}\">{whole}</failure>\n    \
+                         </testcase>"
                     )
                 }
                 Outcome::Error => {

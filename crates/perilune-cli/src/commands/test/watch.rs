@@ -56,7 +56,8 @@ pub fn watch(options: Options) -> Result<ExitCode, String> {
     folders.add_tree(&suite.here);
     if folders.tree > MOST_FOLDERS {
         let text = format!(
-            "perilune test: there are more than {MOST_FOLDERS} folders below here: new files are seen in the first of them, and \
+            "perilune test: there are more than {MOST_FOLDERS} folders below here: new files are seen in the \
+             first of them, and \
              where tests have looked at files\n"
         );
         crate::protected::write_error(text.as_bytes());
@@ -392,7 +393,8 @@ impl Folders {
             Err(rustix::io::Errno::NOSPC) if !self.refused => {
                 self.refused = true;
                 let text = format!(
-                    "perilune test: {}: the system watches no more folders (sysctl fs.inotify.max_user_watches): changes in \
+                    "perilune test: {}: the system watches no more folders (sysctl \
+                     fs.inotify.max_user_watches): changes in \
                      some are not seen\n",
                     folder.display()
                 );

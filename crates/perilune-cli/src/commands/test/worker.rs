@@ -5,7 +5,7 @@
 //! programs do not know, and standard input becomes empty.
 
 use super::fields::{fields, line};
-use crate::protected;
+use crate::{protected, sys};
 use perilune_domain::bundle::Files;
 use perilune_domain::inspect::INSPECT;
 use perilune_stdlib::chunk;
@@ -14,7 +14,7 @@ use perilune_vm::{LuaResult, Native, Value, Vm};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -65,10 +65,8 @@ type Settings = Vec<(String, Vec<u8>)>;
 fn take_socket() -> std::io::Result<(File, Settings)> {
     let socket: OwnedFd = std::io::stdin().as_fd().try_clone_to_owned()?;
     let nothing = File::open("/dev/null")?;
-    // SAFETY: two open descriptors; nobody has read from standard input yet.
-    if unsafe { libc::dup2(nothing.as_raw_fd(), 0) } < 0 {
-        return Err(std::io::Error::last_os_error());
-    }
+    // Nobody has read from standard input yet.
+    sys::read_standard_input_from(&nothing)?;
     let mut reader = BufReader::new(File::from(socket.try_clone()?));
     let mut settings = Vec::new();
     loop {

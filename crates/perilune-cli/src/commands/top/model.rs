@@ -9,6 +9,7 @@
 //! (`/proc/PID/task/TID/schedstat`) is divided among the domains that the thread had in the interval, by how
 //! long it had each. The same file says how long the thread could have run and did not.
 
+use crate::sys::process::{self, Used};
 use perilune_see::analyse::state::State;
 use perilune_see::replay::{Change, Domain, PhaseOver, Replay, Subscriber, Wait, Why};
 use perilune_see::{Definitions, Event, Reader, Who};
@@ -114,10 +115,10 @@ impl Model {
             changes: Vec::new(),
             books: Books::default(),
             events: 0,
-            threads: threads(pid),
+            threads: process::threads(pid),
             main_seen: false,
             from: 0,
-            processor: processor_time(pid),
+            processor: process::processor_time(pid),
         }
     }
 
@@ -161,8 +162,7 @@ impl Model {
     /// The main program as the kernel sees it: it has been in a call since before the tool attached, or has
     /// nothing to tell.
     fn silent_main(&self, used: &HashMap<u32, Used>, length: u64) -> Option<Row> {
-        let stat = std::fs::read_to_string(format!("/proc/{0}/task/{0}/stat", self.pid)).ok()?;
-        let sleeps = !stat.get(stat.rfind(')')? + 1..)?.trim_start().starts_with('R');
+        let sleeps = !process::main_thread_runs(self.pid)?;
         let before = self.threads.get(&self.pid).copied().unwrap_or_default();
         let now = used.get(&self.pid);
         let share = |now: u64, before: u64| now.saturating_sub(before) as f64 / length as f64;
@@ -191,7 +191,7 @@ impl Model {
         let d = reader.definitions();
         let mut rows = Vec::new();
         self.advance(until);
-        let used = threads(self.pid);
+        let used = process::threads(self.pid);
         // By thread: what it used in this interval, and how long it had domains.
         let mut had: HashMap<u32, (Used, u64)> = HashMap::new();
         for &(thread, ns) in self.books.domains.values().flat_map(|book| &book.owned) {
@@ -270,7 +270,7 @@ impl Model {
         }
         functions.sort_by(|x, y| y.1.cmp(&x.1).then_with(|| x.0.cmp(&y.0)));
         functions.truncate(10);
-        let processor = processor_time(self.pid);
+        let processor = process::processor_time(self.pid);
         let before = std::mem::replace(&mut self.processor, processor);
         let start = reader.mapping().header().start_mono_ns.load(Ordering::Relaxed);
         Interval {
@@ -281,7 +281,7 @@ impl Model {
             processor: processor
                 .zip(before)
                 .map(|(now, before)| now.saturating_sub(before) as f64 / length as f64),
-            resident: resident(self.pid),
+            resident: process::resident(self.pid),
             queued: self.replay.queued(),
             events: std::mem::take(&mut self.events),
             lost: reader.lost(),
@@ -364,45 +364,6 @@ fn function(d: &Definitions, node: &StackNode) -> String {
         _ if name.contains('<') => name,
         (source, line) => format!("{name} ({}:{line})", d.string(source as u64)),
     }
-}
-
-/// Processor time of a process, in ns.
-fn processor_time(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold anything, also parentheses.
-    let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_whitespace();
-    let user: u64 = fields.nth(11)?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    // SAFETY: asks for a number.
-    let hz = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
-    Some((user + system) * (1_000_000_000 / hz))
-}
-
-/// What a thread has used, in ns.
-#[derive(Default, Clone, Copy)]
-struct Used {
-    processor: u64,
-    delayed: u64,
-}
-
-/// What the threads of a process have used; those of which the kernel tells nothing are left out.
-fn threads(pid: u32) -> HashMap<u32, Used> {
-    let used = |thread: &std::fs::DirEntry| {
-        let number = thread.file_name().to_str()?.parse().ok()?;
-        let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        let mut fields = text.split_whitespace().map_while(|field| field.parse().ok());
-        Some((number, Used { processor: fields.next()?, delayed: fields.next()? }))
-    };
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
-    threads.map_or_else(|_| HashMap::new(), |all| all.flatten().filter_map(|t| used(&t)).collect())
-}
-
-/// Bytes of memory that a process has.
-fn resident(pid: u32) -> Option<u64> {
-    let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
-    // SAFETY: asks for a number.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as u64;
-    Some(statm.split_whitespace().nth(1)?.parse::<u64>().ok()? * page)
 }
 
 #[cfg(test)]
@@ -492,14 +453,14 @@ mod tests {
 
     #[test]
     fn what_the_kernel_says_of_this_process() {
-        assert!(processor_time(std::process::id()).is_some());
-        assert!(resident(std::process::id()).is_some_and(|bytes| bytes > 1 << 16));
+        assert!(process::processor_time(std::process::id()).is_some());
+        assert!(process::resident(std::process::id()).is_some_and(|bytes| bytes > 1 << 16));
         let begin = std::time::Instant::now();
         while begin.elapsed().as_millis() < 20 {}
         // Some kernels keep no such account.
         if std::path::Path::new("/proc/self/schedstat").exists() {
             let own = perilune_trace::emit::thread_id();
-            assert!(threads(std::process::id())[&own].processor > 0);
+            assert!(process::threads(std::process::id())[&own].processor > 0);
         }
     }
 }

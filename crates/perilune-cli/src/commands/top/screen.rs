@@ -4,26 +4,21 @@
 //! A few control sequences that every terminal knows, and two system calls; a library for terminals would do
 //! no more here.
 
+use crate::sys::terminal::{self, Modes};
 use std::io::{self, Write};
 
 /// The terminal.
 pub struct Screen {
     /// How it was; `None`: standard input is no terminal.
-    before: Option<libc::termios>,
+    before: Option<Modes>,
 }
 
 impl Screen {
     /// Switches to the other screen.
     pub fn begin() -> Screen {
-        // SAFETY: a local structure, which the call fills or leaves.
-        let before = unsafe {
-            let mut now: libc::termios = std::mem::zeroed();
-            (libc::tcgetattr(0, &mut now) == 0).then_some(now)
-        };
-        if let Some(mut raw) = before {
-            raw.c_lflag &= !(libc::ICANON | libc::ECHO);
-            // SAFETY: settings that were just read.
-            unsafe { libc::tcsetattr(0, libc::TCSANOW, &raw) };
+        let before = Modes::now();
+        if let Some(modes) = before {
+            modes.by_key().set();
         }
         print!("\x1b[?1049h\x1b[?25l");
         let _ = io::stdout().flush();
@@ -34,14 +29,7 @@ impl Screen {
     pub fn is_quit(&self) -> bool {
         let mut quit = false;
         while self.before.is_some() {
-            let mut poll = libc::pollfd { fd: 0, events: libc::POLLIN, revents: 0 };
-            let mut key = 0u8;
-            // SAFETY: valid local structures; a byte is read only if one is there.
-            let read =
-                unsafe { libc::poll(&mut poll, 1, 0) > 0 && libc::read(0, (&raw mut key).cast(), 1) == 1 };
-            if !read {
-                break;
-            }
+            let Some(key) = terminal::key() else { break };
             quit |= matches!(key, b'q' | b'Q');
         }
         quit
@@ -76,21 +64,14 @@ impl Drop for Screen {
         print!("\x1b[?25h\x1b[?1049l");
         let _ = io::stdout().flush();
         if let Some(before) = &self.before {
-            // SAFETY: the settings that were found.
-            unsafe { libc::tcsetattr(0, libc::TCSANOW, before) };
+            before.set();
         }
     }
 }
 
 /// Columns and rows.
 fn size() -> (usize, usize) {
-    // SAFETY: a local structure, which the call fills or leaves.
-    let size = unsafe {
-        let mut size: libc::winsize = std::mem::zeroed();
-        libc::ioctl(1, libc::TIOCGWINSZ, &mut size);
-        size
-    };
-    match (size.ws_col, size.ws_row) {
+    match terminal::size() {
         (0, _) | (_, 0) => (80, 24),
         (columns, rows) => (columns as usize, rows as usize),
     }

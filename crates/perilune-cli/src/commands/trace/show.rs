@@ -152,7 +152,8 @@ fn write(mut stream: &TcpStream, answer: Result<Answer, &'static str>) -> io::Re
         Err(status) => (*status, "text/plain", status.as_bytes()),
     };
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
+        "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\
+         Cache-Control: no-store\r\n\
          X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\r\n",
         body.len()
     );
