@@ -169,7 +169,12 @@ fn what_is_made_of_functions_in_islands_depends_on_them() {
         "shared = share{f = function() return 'made of a function of an island' end}
          assert(shared.f())",
     );
-    let functions = |s: &Snapshot| s.nodes.iter().filter(|n| n.kind == NodeKind::Function).count();
+    // What an old word on the native stack seems to refer to is there by chance.
+    let functions = |s: &Snapshot| {
+        let g = Graph::new(s);
+        let all = (0..s.nodes.len() as u32).filter(|&n| s.nodes[n as usize].kind == NodeKind::Function);
+        all.filter(|&n| !g.path(n).starts_with("(native stack)")).count()
+    };
     let with = take(&mut vm);
     let g = Graph::new(&with);
     let made =
