@@ -8,6 +8,14 @@
 //! something. With 1, programs of half a second lose more by waiting than others save, and so they do where
 //! what gains little has to gain more.
 //!
+//! But what ends within some ten milliseconds pays for all of that and gains nothing. So while a program is
+//! young what is made of it has to be worth more: [`MARGIN_OF_YOUNG`] times its cost until it has taken
+//! [`YOUNG`], falling to [`MARGIN`] until [`GROWN`]. (If a program of any age is as likely as any other to end
+//! before it is twice as old, the mean logarithm of what it takes is least if machine code is made when it is
+//! worth twice its cost.) The first [`FREE`] are spent by the margin of others: a small program has its one
+//! or two hot loops compiled by that, which is worth it nearly always, and functions that gain together are
+//! compiled together.
+//!
 //! A recording shows what the interpreter does. Once most of the time goes by in machine code, that is a
 //! small part of the program, whatever its parts are to each other. So what is saved is a part of the
 //! interpreter's time only, of which the last ticks tell how much there is ([`Window::interpreted`]). Without
@@ -44,6 +52,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What is expected to be gained is to be so many times the cost.
 const MARGIN: f64 = 0.35;
+/// The same of programs
+const MARGIN_OF_YOUNG: f64 = 2.5;
+/// that have taken less than this, in nanoseconds;
+const YOUNG: f64 = 12.0e6;
+/// in between up to this.
+const GROWN: f64 = 30.0e6;
+/// Until so much has been spent, in nanoseconds, programs count as grown.
+const FREE: f64 = 3.0e6;
 /// What may be spent at the beginning, in nanoseconds.
 const FIRST: i64 = 35_000_000;
 /// So much more,
@@ -91,8 +107,33 @@ pub struct Budget {
     allowance: i64,
     /// What is left of [`EARLY`].
     early: i64,
+    /// What has been spent.
+    spent: u64,
     /// When the program has taken so much, something may be worth its cost that was not.
     later: Cell<u64>,
+}
+
+/// By how much the margin falls in each nanosecond between [`YOUNG`] and [`GROWN`].
+const FALLS: f64 = (MARGIN_OF_YOUNG - MARGIN) / (GROWN - YOUNG);
+
+/// How many times its cost something has to be worth, for a program that has taken so many nanoseconds.
+fn margin(program: f64) -> f64 {
+    MARGIN + (GROWN - program.clamp(YOUNG, GROWN)) * FALLS
+}
+
+/// What the program will have taken when what is worth this part of its cost by now is worth enough: it is
+/// worth more with each nanosecond, and has to be worth less.
+fn enough_at(program: f64, part: f64) -> f64 {
+    let each = part / program.max(1.0);
+    let (young, between, grown) =
+        (MARGIN_OF_YOUNG / each, (MARGIN_OF_YOUNG + FALLS * YOUNG) / (each + FALLS), MARGIN / each);
+    if young <= YOUNG {
+        young
+    } else if between <= GROWN {
+        between
+    } else {
+        grown
+    }
 }
 
 /// From one recording to the next appointment the program takes at least one part in so many of what it has
@@ -102,7 +143,7 @@ const SOONEST: u64 = 4;
 impl Budget {
     /// Nothing has been spent yet.
     pub fn new() -> Budget {
-        Budget { program: 0, allowance: FIRST, early: EARLY, later: Cell::new(u64::MAX) }
+        Budget { program: 0, allowance: FIRST, early: EARLY, spent: 0, later: Cell::new(u64::MAX) }
     }
 
     /// What the program has taken by now, in nanoseconds, without this thread.
@@ -120,6 +161,7 @@ impl Budget {
 
     /// So many nanoseconds have been spent.
     pub fn spend(&mut self, nanos: u64) {
+        self.spent = self.spent.saturating_add(nanos);
         self.allowance = self.allowance.saturating_sub_unsigned(nanos);
     }
 
@@ -145,9 +187,11 @@ impl Budget {
 
     /// Whether to spend `cost` nanoseconds to save what is worth `worth`. If not, there is an appointment.
     pub fn invests(&self, worth: f64, cost: f64) -> bool {
-        let enough = worth >= cost * MARGIN;
+        let program = self.program as f64;
+        let margin = if self.spent as f64 + cost <= FREE { MARGIN } else { margin(program) };
+        let enough = worth >= cost * margin;
         if !enough && worth > 0.0 {
-            self.returns_at((self.program as f64 * cost * MARGIN / worth) as u64);
+            self.returns_at(enough_at(program, worth / cost) as u64);
         }
         enough
     }
@@ -256,6 +300,29 @@ mod tests {
         budget.spend(FIRST as u64 - 1_000_000);
         assert!(!budget.affords(2.0e6, 4.0e6) && budget.affords(2.0e6, 40.0e6));
         assert!(!budget.affords(12.0e6, 1.0e9), "debts have an end");
+    }
+
+    #[test]
+    fn young_programs_ask_for_more_than_what_is_spent_anyway() {
+        let mut budget = Budget::new();
+        budget.program = 10_000_000;
+        assert!(budget.invests(1.1e6, 2.9e6), "a small loop is compiled at once");
+        assert!(!budget.invests(1.9e6, 3.1e6) && budget.invests(8.0e6, 3.1e6));
+        budget.spend(2_000_000);
+        assert!(!budget.invests(1.0e6, 1.1e6) && budget.invests(0.4e6, 0.9e6));
+        budget.program = 60_000_000;
+        assert!(budget.invests(0.4e6, 1.1e6));
+    }
+
+    #[test]
+    fn appointments_are_made_for_when_it_is_enough() {
+        assert!((margin(1.0e6) - MARGIN_OF_YOUNG).abs() < 1e-9 && (margin(90.0e6) - MARGIN).abs() < 1e-9);
+        for (program, part) in [(5.0e6, 0.9), (10.0e6, 0.4), (20.0e6, 1.0), (40.0e6, 0.1), (200.0e6, 0.3)] {
+            let then = enough_at(program, part);
+            let worth = part * then / program;
+            assert!((worth - margin(then)).abs() < 1e-6, "{program} {part}: {worth} at {then}");
+            assert!(part > margin(program) || then >= program);
+        }
     }
 
     #[test]
