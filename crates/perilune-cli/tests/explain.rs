@@ -206,3 +206,37 @@ fn what_has_not_run_for_longest_makes_room() {
     let output = Limited::run(&mut command);
     assert!(text(&output.stderr).contains("PERILUNE_SPESH_ROOM: '12' is no number of KiB from 64 to 65536"));
 }
+
+/// Half of it is machine code soon, the other half library functions.
+const HALF: &str = "\
+local function f(n)
+  local s = 0
+  for i = 1, n do s = s + i % 7 end
+  return s
+end
+local function g(k)
+  local t = {}
+  for i = 1, 30 do t[i] = string.format('%d %s', i, k) end
+  return #table.concat(t)
+end
+local total, ends = 0, os.clock() + 1.5
+while os.clock() < ends do
+  for k = 1, 20 do total = total + f(300) + g(k) end
+end
+";
+
+#[test]
+fn what_has_its_machine_code_is_hardly_recorded_any_more() {
+    let folder = Folder::with([("a.lua", HALF)]);
+    let perilune = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
+        command.args(words).current_dir(&folder).stdin(Stdio::null()).env_remove("PERILUNE_SPESH");
+        Limited::run(&mut command)
+    };
+    let recorded = perilune(&["trace", "record", "-o", "out.plt", "--events", "compile", "a.lua"]);
+    assert!(recorded.status.success(), "{}", text(&recorded.stderr));
+    let events = perilune(&["trace", "dump", "out.plt"]);
+    // Sixteen at rest. When what there was already counted as news it was two hundred.
+    let queued = text(&events.stdout).lines().filter(|line| line.contains("compile-queued")).count();
+    assert!(queued < 80, "{queued} recordings in a second and a half");
+}

@@ -191,9 +191,10 @@ pub fn not_compiled(function: &Function, mode: &str, unavailable: Option<&str>) 
         Some(Outcome::TooLittle { saves_ns, costs_ns }) => (
             format!(
                 "{what} not compiled yet: to compile costs {:.1} ms, to save {:.1} ms if the program goes on \
-                 as long again",
+                 as long again{}",
                 costs_ns / 1e6,
-                saves_ns / 1e6
+                saves_ns / 1e6,
+                if saves_ns > costs_ns / 2.0 { ", and a program younger than 30 ms has to save more" } else { "" }
             ),
             "nothing, if the program is as short as this; --mode blocking shows what machine code would come \
              to".into(),
