@@ -35,6 +35,8 @@ f:set { read_timeout = false, write_timeout = 0.01 }
 print("what has come stays", f:read(2))
 -- A FIFO holds 64 KiB.
 print("write", f:write(("x"):rep(1 << 20)))
+-- The next one waits until that one has let go of the file.
+f:set { write_timeout = 100 }
 print("write", select("#", f:write ""))
 -- The limit is for an operation as a whole: a byte now and then does not keep it going.
 assert(os.execute "mkfifo drip")
