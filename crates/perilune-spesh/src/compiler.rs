@@ -261,11 +261,12 @@ impl Compiler {
         };
         match compiled {
             Ok(compiled) => {
-                let code = memory.install(&compiled.bytes, Kind::Function).map_err(|error| {
-                    if let InstallError::Full { wanted, .. } = error {
+                let code = memory.install(&compiled.bytes, Kind::Function).map_err(|error| match error {
+                    InstallError::Full { wanted, .. } => {
                         self.room.make(wanted, self.capacity, self.profiles.codes());
+                        Why::NoRoom
                     }
-                    Why::NoRoom
+                    InstallError::Inherited => Why::Failed,
                 })?;
                 Ok((code, Places::new(compiled.positions, std::mem::take(&mut draft.built))))
             }

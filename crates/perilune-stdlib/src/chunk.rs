@@ -40,7 +40,7 @@ pub fn load_shared(
     mode: &[u8],
     env: Option<Value>,
 ) -> LuaResult<Result<Gc<LuaClosure>, Value>> {
-    load_with(vm, source, name, mode, |vm| vm.load_file(source, c_bytes(name), LoadMode::Both, env))
+    load_with(vm, source, name, mode, |vm| vm.load_file(source, c_bytes(name), env))
 }
 
 fn load_with(

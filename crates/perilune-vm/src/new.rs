@@ -210,16 +210,16 @@ impl Vm {
         self.chunk_function(result, env)
     }
 
-    /// As [`Vm::load`], of the content of a file, which other domains may have loaded: what is compiled is
-    /// theirs as well (`chunks.rs`).
+    /// As [`Vm::load`], of the content of a file, of either kind, which other domains may have loaded: what is
+    /// compiled is theirs as well (`chunks.rs`).
     pub fn load_file(
         &mut self,
         content: &[u8],
         chunk_name: &[u8],
-        mode: LoadMode,
         env: Option<Value>,
     ) -> Result<Gc<LuaClosure>, Value> {
-        let result = chunks::shared(chunk_name, content, || self.compile(content, chunk_name, mode));
+        let compile = || self.compile(content, chunk_name, LoadMode::Both);
+        let result = chunks::shared(chunk_name, content, compile);
         self.chunk_function(result, env)
     }
 
