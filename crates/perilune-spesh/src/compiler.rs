@@ -449,7 +449,7 @@ impl Compiler {
         purse: Option<(&Budget, Window)>,
     ) -> Option<Candidate> {
         let usual = self.profiles.usual_weight(&log);
-        let unit = units::choose(&log, rounds)?;
+        let unit = units::choose(&log, rounds, self.profiles.made(&log).as_ref())?;
         let part = usual / (log.weight() as f64).max(1.0);
         let what = match self.profiles.code(&log, &unit) {
             Some(code) => What::Code(code),

@@ -363,6 +363,13 @@ impl Profiles {
         profile.code.as_ref()?.0.covers(unit).then(|| profile.code())?
     }
 
+    /// What of a log's function has code, if that is alive and has not been given up.
+    pub fn made(&self, log: &Log) -> Option<Unit> {
+        let profiles = self.lock();
+        let profile = profiles.get(&(Arc::as_ptr(log.proto()) as usize))?;
+        profile.code().and(profile.code.as_ref()).map(|(unit, _)| unit.clone())
+    }
+
     /// The code of a function.
     pub fn code_of(&self, proto: &Arc<Proto>) -> Option<Arc<MachineCode>> {
         self.lock().get(&(Arc::as_ptr(proto) as usize))?.code()

@@ -171,9 +171,13 @@ pub fn rounds(log: &Log) -> Vec<Region> {
 /// again, where these have done so in the `last` one: a loop that is over, in a function that is not called
 /// again, is not compiled anew each time that the next one gets hot. `None`: that is nothing.
 ///
+/// Whoever is `made` has code, of these loops, that is good: a function that is not a chunk's may be called
+/// again, and has one piece of code, so its other loops go into the new one, too. (A transform of two long
+/// loops, called twice, was interpreted in each for two recordings, and compiled four times.)
+///
 /// A function can be entered behind each of its calls of functions of Lua, since it may have been left in any
 /// of them, and one that yields behind all others, too; where a loop comes round there, that is the entry.
-pub fn choose(log: &Log, last: &[Region]) -> Option<Unit> {
+pub fn choose(log: &Log, last: &[Region], made: Option<&Unit>) -> Option<Unit> {
     let proto = log.proto();
     let starts = log.calls() >= CALLS;
     let mut wanted = vec![starts; proto.code.len()];
@@ -186,6 +190,12 @@ pub fn choose(log: &Log, last: &[Region]) -> Option<Unit> {
         };
         for l in rounds(log).iter().filter(|l| may_again(l)) {
             wanted[l.head..=l.back].fill(true);
+        }
+        if wanted.contains(&true)
+            && proto.line_defined > 0
+            && let Some(made) = made
+        {
+            wanted.iter_mut().zip(&made.wanted).for_each(|(wanted, made)| *wanted |= made);
         }
     }
     let ops = |at: usize| proto.code[at].op();

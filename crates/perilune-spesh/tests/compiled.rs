@@ -8,13 +8,17 @@ use std::fs::File;
 
 /// Runs a program whose loops are compiled soon: what it returns, and the report.
 fn run(source: &str) -> (String, String) {
+    run_chunk(&format!("return tostring((function() {source} end)())"))
+}
+
+/// The same of a chunk that returns a string.
+fn run_chunk(source: &str) -> (String, String) {
     let folder = Folder::new();
     let report = File::create(folder.join("report")).unwrap();
     let specializer = perilune_spesh::specializer("blocking:10:300", || logged(report)).unwrap().unwrap();
     let mut vm = Vm::new();
     perilune_stdlib::open_libs(&mut vm).unwrap();
     vm.set_specializer(specializer);
-    let source = format!("return tostring((function() {source} end)())");
     let chunk = vm.load(source.as_bytes(), b"=test", LoadMode::Text, None).expect("a chunk");
     let results = vm.host_call(chunk.into(), &[]).expect("no error");
     assert_eq!(results, 1);
@@ -56,14 +60,28 @@ fn a_loop_comes_round_by_whichever_of_its_branches() {
 }
 
 #[test]
-fn a_loop_that_is_over_is_not_compiled_with_the_next_one() {
+fn a_loop_of_a_chunk_that_is_over_is_not_compiled_with_the_next_one() {
     let source = "local s = 0
         for i = 1, 1000 do s = s + i end
         for i = 1, 1000 do s = s - 1 end
-        return s";
-    let (result, report) = run(source);
+        return tostring(s)";
+    let (result, report) = run_chunk(source);
     let lines: Vec<&str> = report.lines().filter_map(|line| line.split(' ').next()).collect();
     assert_eq!((result.as_str(), lines.as_slice()), ("499500", &["test:2:", "test:3:"][..]), "{report}");
+}
+
+#[test]
+fn loops_of_a_function_that_is_called_again_keep_their_code() {
+    let source = "local function f(s)
+            for i = 1, 1000 do s = s + i end
+            for i = 1, 1000 do s = s - 1 end
+            return s
+        end
+        return tostring(f(f(0)))";
+    let (result, report) = run_chunk(source);
+    // The first one alone, and both, once: the second call runs what the first one has made.
+    let sizes: Vec<&str> = report.lines().filter_map(|line| line.split(' ').nth(2)).collect();
+    assert_eq!((result.as_str(), sizes.as_slice()), ("999000", &["2", "4"][..]), "{report}");
 }
 
 #[test]
