@@ -665,6 +665,7 @@ impl Compiler {
                 (run, length),
                 unit.starts,
                 &entries,
+                &draft.shapes,
                 Arc::clone(drafted.failures.exits()),
                 memory,
             )

@@ -92,7 +92,7 @@ use perilune_vm::machine::{EXITED, LEAVE, Log, MachineCode, Point, STAY, layout}
 use perilune_vm::{Kind, Tag};
 use runtime::Runtime;
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use unmade::Unmade;
@@ -277,6 +277,8 @@ pub struct Draft {
     pub size: usize,
     /// The calls behind which there are entries.
     pub entered: Vec<usize>,
+    /// The shapes that tables get, or are asked for.
+    pub shapes: Vec<u32>,
     /// What the code refers to, by their addresses.
     #[expect(clippy::vec_box, reason = "they stay where they are when the list grows")]
     pub points: Vec<Box<Point>>,
@@ -395,6 +397,8 @@ pub(crate) struct Lowering<'a, 'b> {
     /// All of which that is so.
     all_stepped: Vec<usize>,
     cost: Cost,
+    /// Whoever runs this knows the names of these shapes' fields ([`MachineCode::new`]).
+    shapes: BTreeSet<u32>,
 }
 
 /// Where so many exits have been taken, what the log says is not relied on any more.
@@ -483,6 +487,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             stepped: false,
             all_stepped: Vec::new(),
             cost: Cost::default(),
+            shapes: BTreeSet::new(),
         };
         lowering.find_heads();
         lowering
@@ -635,7 +640,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let (cost, stepped, places, entered) = (self.cost, self.all_stepped, self.places, self.entered);
         let unmade = unmade::by_lines(&self.postponed, &built);
         let (size, points) = (self.b.func.dfg.num_insts(), self.points);
-        let (made, comes) = (self.made, self.comes);
+        let (made, comes, shapes) = (self.made, self.comes, self.shapes.into_iter().collect());
         Draft {
             met,
             hoisted,
@@ -650,6 +655,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             made,
             size,
             entered,
+            shapes,
             points,
         }
     }

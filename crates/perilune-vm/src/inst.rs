@@ -50,10 +50,13 @@ impl Vm {
             (*inst).setbacks = 0;
             (*inst).takes = if proto.is_vararg { u8::MAX } else { proto.num_params };
             (*inst).frame_bytes = proto.max_stack as u16 * size_of::<Value>() as u16;
-            self.find_machine_code(inst, &proto);
+            let code = self.find_machine_code(&proto);
             (*inst).proto = Arc::into_raw(proto);
             self.heap.charge_external(external);
             self.lua.gc.protos.push(inst);
+            if let Some(code) = code {
+                self.give_machine_code(inst, code);
+            }
             Ok(inst)
         }
     }

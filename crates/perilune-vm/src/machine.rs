@@ -230,6 +230,8 @@ pub struct MachineCode {
     uses: Use,
     /// For each instruction, one more than the number of its entry; 0: none.
     entries: Box<[u32]>,
+    /// Those that it gives to tables, or asks for.
+    shapes: Box<[u32]>,
     proto: Arc<Proto>,
     _memory: Box<dyn Any + Send + Sync>,
 }
@@ -241,7 +243,8 @@ impl MachineCode {
     /// The code at `run`, of so many bytes (0 if it is no code that is made, but a function of the program),
     /// for `proto`, with entries at these instructions (their index in the prototype, the number to be passed
     /// to `run`), which are all of [`LOOP_ENTRIES`] or follow a call, and if it `starts` the function, at
-    /// [`MachineCode::START`]. It counts its exits in `exits`; `memory` owns the code.
+    /// [`MachineCode::START`]. Tables get these `shapes` by it: a domain knows the names of their fields
+    /// before it runs it. It counts its exits in `exits`; `memory` owns the code.
     ///
     /// # Safety
     /// `run` has this length and does what [`Run`] says, for every frame of a closure of `proto`, and what
@@ -254,6 +257,7 @@ impl MachineCode {
         (run, length): (Run, usize),
         starts: bool,
         entries: &[(u32, u32)],
+        shapes: &[u32],
         exits: Arc<Exits>,
         memory: Box<dyn Any + Send + Sync>,
     ) -> Arc<MachineCode> {
@@ -283,6 +287,7 @@ impl MachineCode {
             behind: Entries::default(),
             uses: Use::new(),
             entries,
+            shapes: shapes.into(),
             proto,
             _memory: memory,
         })
@@ -598,21 +603,18 @@ impl Vm {
         self.update_dispatch();
     }
 
-    /// A new instance: gets its prototype's machine code if there is some.
+    /// The machine code for a new instance of this prototype, if there is some.
     #[inline]
-    pub(crate) fn find_machine_code(&mut self, inst: *mut ProtoInst, proto: &Arc<Proto>) {
-        if let Some(specializer) = &self.lua.machine.specializer
-            && let Some(code) = specializer.code_of(proto)
-        {
-            assert!(Arc::ptr_eq(code.proto(), proto), "machine code of another prototype");
-            // SAFETY: a live instance of this prototype without machine code yet.
-            unsafe { self.give_machine_code(inst, code) }
-        }
+    pub(crate) fn find_machine_code(&self, proto: &Arc<Proto>) -> Option<Arc<MachineCode>> {
+        let code = self.lua.machine.specializer.as_ref()?.code_of(proto)?;
+        assert!(Arc::ptr_eq(code.proto(), proto), "machine code of another prototype");
+        Some(code)
     }
 
     /// # Safety
     /// `inst` is a live instance of the code's prototype.
-    unsafe fn give_machine_code(&mut self, inst: *mut ProtoInst, code: Arc<MachineCode>) {
+    pub(crate) unsafe fn give_machine_code(&mut self, inst: *mut ProtoInst, code: Arc<MachineCode>) {
+        code.shapes.iter().for_each(|&shape| self.adopt_shape(shape));
         // SAFETY: the caller's promise.
         unsafe {
             self.lua.machine.forget((*inst).machine);

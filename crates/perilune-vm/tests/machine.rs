@@ -75,7 +75,7 @@ impl Specializer for Counted {
         let entries: Vec<_> = loops.map(|(at, _)| (at as u32, 1)).collect();
         // SAFETY: `counted` leaves everything to `step`, and is no memory that could be freed.
         Some(unsafe {
-            MachineCode::new(Arc::clone(proto), (counted, 0), true, &entries, Exits::new(proto), memory)
+            MachineCode::new(Arc::clone(proto), (counted, 0), true, &entries, &[], Exits::new(proto), memory)
         })
     }
 }
@@ -197,7 +197,7 @@ impl Specializer for Useless {
         let made = code.get_or_insert_with(|| {
             let exits = Exits::new(proto);
             // SAFETY: `counted` leaves everything to `step`, and is no memory that could be freed.
-            unsafe { MachineCode::new(Arc::clone(proto), (counted, 0), false, &[], exits, Box::new(())) }
+            unsafe { MachineCode::new(Arc::clone(proto), (counted, 0), false, &[], &[], exits, Box::new(())) }
         });
         match Arc::ptr_eq(made.proto(), proto) {
             true => vec![(0, Arc::clone(made))],

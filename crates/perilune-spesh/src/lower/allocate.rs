@@ -39,15 +39,9 @@ impl Lowering<'_, '_> {
         if i.d() == NO_IC || i.c() > MOST_ELEMENTS {
             return self.step_and_guard(at);
         }
-        // Where ways met behind it, nothing would be known of the table.
-        let slow = self.slow(at);
-        // The domain has made one here before.
-        let constants = self.constants();
-        let own = self.load(types::I64, constants, layout::cache(i.d()) + layout::CACHE_SHAPE);
-        let same = self.b.ins().icmp_imm_u(IntCC::Equal, own, shape as i64);
-        self.unless(same, slow.block);
+        self.shapes.insert(shape);
         self.forget_above(at);
-        let waits = slow.exits && i.c() == 0 && self.may_wait(at, fields as usize);
+        let waits = !self.is_suspect(at) && i.c() == 0 && self.may_wait(at, fields as usize);
         if waits {
             // A collection that this calls for is made here, where nothing old is in registers above.
             self.count_unmade(layout::TABLE_SIZE + Self::slot(fields as usize));
@@ -63,8 +57,6 @@ impl Lowering<'_, '_> {
             let name = self.name_of(a);
             self.is_fresh(name, table, (shape, fields as usize));
         }
-        let ty = self.ty(a);
-        self.join(at, slow, Some((a, ty)));
     }
 
     /// A new table of this shape, with room for so many fields and elements.
@@ -80,7 +72,9 @@ impl Lowering<'_, '_> {
         if fields > 0 {
             let slots = self.b.ins().iadd_imm_s(table, layout::TABLE_SIZE as i64);
             self.keep(Fact::Slots(name, shape), vec![slots]);
+            self.keep(Fact::Fields(name, fields as u32), Vec::new());
         }
+        self.keep(Fact::Extensible(name), Vec::new());
         self.keep(Fact::Writable(name), Vec::new());
         self.keep(Fact::Fresh(name), Vec::new());
     }
@@ -137,11 +131,15 @@ impl Lowering<'_, '_> {
         self.store(metatable, table.val, layout::TABLE_METATABLE);
         if let Some(now) = &mut self.now {
             now.facts.retain(|fact| !matches!(fact, Fact::Class(of, ..) if *of == name));
+            // By whatever name it has had until now.
+            now.forget_extensible();
         }
         self.forget_changed(at);
         if gives {
             self.define(a, table);
             self.is_copy(a, name);
+            // The metatable has no `__newindex`, and the table is no class.
+            self.keep(Fact::Extensible(name), Vec::new());
         }
         true
     }

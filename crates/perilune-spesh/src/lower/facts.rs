@@ -78,6 +78,12 @@ pub(super) enum Fact {
     /// Anything may be stored into it without telling the collector: it has the epoch of the day. Not
     /// hoisted: a collection ends it.
     Fresh(Name),
+    /// A field that it lacks may get a value, and that is nobody's business: its metatable has no
+    /// `__newindex`, and it is no class of others. Not hoisted: any function of the runtime may end it
+    /// ([`State::forget_extensible`]).
+    Extensible(Name),
+    /// It has room for so many fields. Not hoisted.
+    Fields(Name, u32),
     /// What the cache has holds for the table: the address of the place, a node or a value.
     Class(Name, FrameNumber, u16, bool),
     /// A dictionary has this key in the node that the cache tells: the node.
@@ -122,6 +128,8 @@ impl Fact {
             | Fact::Field(name, ..)
             | Fact::Writable(name)
             | Fact::Fresh(name)
+            | Fact::Extensible(name)
+            | Fact::Fields(name, _)
             | Fact::Class(name, ..)
             | Fact::Node(name, ..)
             | Fact::Entry(name, _)
@@ -158,6 +166,14 @@ impl Fact {
         }
     }
 
+    /// It is not made true on the ways into a loop.
+    fn is_momentary(self) -> bool {
+        matches!(
+            self,
+            Fact::Fresh(_) | Fact::Extensible(_) | Fact::Fields(..) | Fact::Held(_) | Fact::Entry(..)
+        )
+    }
+
     /// Nothing that is done to the value can make it false.
     fn is_for_good(self) -> bool {
         matches!(self, Fact::Native(..) | Fact::NativeClosure(..) | Fact::Function(..) | Fact::Elements(..))
@@ -181,6 +197,8 @@ impl Fact {
             | Fact::Entry(..)
             | Fact::Writable(_)
             | Fact::Fresh(_)
+            | Fact::Extensible(_)
+            | Fact::Fields(..)
             | Fact::Native(..)
             | Fact::NativeClosure(..)
             | Fact::Function(..)
@@ -199,6 +217,8 @@ impl Fact {
             Fact::Field(_, shape, slot, ty) => Fact::Field(name, shape, slot, ty),
             Fact::Writable(_) => Fact::Writable(name),
             Fact::Fresh(_) => Fact::Fresh(name),
+            Fact::Extensible(_) => Fact::Extensible(name),
+            Fact::Fields(_, count) => Fact::Fields(name, count),
             Fact::Class(_, frame, cache, node) => Fact::Class(name, frame, cache, node),
             Fact::Node(_, frame, key, cache) => Fact::Node(name, frame, key, cache),
             Fact::Entry(_, key) => Fact::Entry(name, key),
@@ -229,6 +249,12 @@ impl State {
     pub(super) fn forget_facts(&mut self, at: usize) {
         self.facts.retain(|fact| fact.is_for_good());
         self.forget_variables(at);
+    }
+
+    /// A function of the runtime has run, or a table has got a metatable: whoever looks for a field along
+    /// metatables makes classes of what it finds, and `__newindex` may have come.
+    pub(super) fn forget_extensible(&mut self) {
+        self.facts.retain(|fact| !matches!(fact, Fact::Extensible(_)));
     }
 
     /// A table has got another shape, and a field that it did not have before: any table may be that one.
@@ -351,9 +377,7 @@ impl Lowering<'_, '_> {
         let Some(now) = &self.now else { return Facts::new() };
         let names = self.names_in(head);
         let mut facts = Facts::new();
-        for &fact in now.facts.iter().filter(|fact| {
-            fact.is_outer() && !matches!(fact, Fact::Fresh(_) | Fact::Held(_) | Fact::Entry(..))
-        }) {
+        for &fact in now.facts.iter().filter(|fact| fact.is_outer() && !fact.is_momentary()) {
             match fact.of() {
                 Some(name) if !name.is_of_variable() => {
                     let holders = now.names.iter().zip(&names).enumerate();
@@ -447,6 +471,8 @@ impl Lowering<'_, '_> {
             }
             (
                 Fact::Fresh(_)
+                | Fact::Extensible(_)
+                | Fact::Fields(..)
                 | Fact::Entry(..)
                 | Fact::Native(..)
                 | Fact::NativeClosure(..)
@@ -544,6 +570,8 @@ impl Lowering<'_, '_> {
             Fact::Room(_)
             | Fact::Writable(_)
             | Fact::Fresh(_)
+            | Fact::Extensible(_)
+            | Fact::Fields(..)
             | Fact::Native(..)
             | Fact::NativeClosure(..) => 0,
             _ => 1,

@@ -503,6 +503,7 @@ impl Lowering<'_, '_> {
         self.now = known;
         if let Some(now) = &mut self.now {
             now.facts.retain(|fact| !matches!(fact, Fact::Fresh(_)));
+            now.forget_extensible();
         }
     }
 }

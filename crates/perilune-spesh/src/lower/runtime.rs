@@ -20,6 +20,7 @@ use crate::backend::clif::{
     Value as Val, types,
 };
 use crate::target;
+use perilune_vm::machine::layout;
 use rustc_hash::FxHashMap as HashMap;
 
 /// How a function of the runtime is called.
@@ -84,6 +85,11 @@ impl Lowering<'_, '_> {
         arguments: &[Val],
     ) -> [Val; N] {
         const { assert!(N <= 2, "more results are not in registers") };
+        if address != layout::store_barrier()
+            && let Some(now) = &mut self.now
+        {
+            now.forget_extensible();
+        }
         let shape = Shape { rare, class, parameters: arguments.len(), results: N };
         let signature = match self.runtime.signatures.get(&shape) {
             Some(signature) => *signature,

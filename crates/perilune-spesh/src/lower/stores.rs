@@ -5,12 +5,17 @@
 //! asked (`__newindex`), and tables that stand for classes tell whoever has found the field further along
 //! (`perilune_vm::shape`). So where there is nil it is asked whether the table is of that kind
 //! ([`Lowering::may_fill`]).
+//!
+//! Constructors give a table one field after the other. What each store would ask is asked by the first one:
+//! whether there is room for all, and whether new fields are somebody's business ([`Fact::Extensible`]). That
+//! the domain knows their names is seen to when it gets the code ([`Lowering::shapes`]). (A constructor of
+//! four fields has 749 bytes in place of 1,071.)
 
 use super::facts::Fact;
 use super::{Known, Lowering, Name, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
-use perilune_syntax::Constant;
 use perilune_syntax::bytecode::RK_CONST;
+use perilune_syntax::{Constant, Op};
 use perilune_vm::Tag;
 use perilune_vm::machine::{Cache, layout};
 
@@ -179,10 +184,8 @@ impl Lowering<'_, '_> {
             Cache::Add { before, slot, shape } if stored.known != Some(Tag::NIL) => {
                 self.is_something(&stored, to);
                 let slots = self.slots(name, table, before, to);
-                // Another domain may have recorded this, and here no table has had the field yet: then its
-                // name has no number, by which it is found.
-                self.has_number(i.b(), to);
-                self.may_grow(table, slot, to);
+                self.shapes.insert(shape);
+                self.may_grow(at, (name, table), slot, to);
                 self.is_writable((Some(name), table), what, &stored, to);
                 self.store_stored(&stored, slots, Self::slot(slot as usize));
                 let after = self.b.ins().iconst(types::I32, shape as i64);
@@ -223,12 +226,40 @@ impl Lowering<'_, '_> {
         self.collect_if_due(at, true);
     }
 
-    /// The table has room for field `slot`, and getting it is nobody's business; else goes to `slow`.
-    fn may_grow(&mut self, table: Value, slot: u32, slow: Block) {
-        let room = self.load(types::I8, table, layout::TABLE_FIELDS);
-        let fits = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, room, slot as i64);
-        self.unless(fits, slow);
-        self.may_fill(table, slow);
+    /// The table has room for field `slot`, which the store at `at` gives it, and for those that the stores
+    /// behind it do, and getting them is nobody's business; else goes to `slow`.
+    fn may_grow(&mut self, at: usize, (name, table): (Name, Value), slot: u32, slow: Block) {
+        let has_room = |fact: &Fact| matches!(fact, Fact::Fields(of, count) if *of == name && *count > slot);
+        if !self.now.as_ref().is_some_and(|now| now.facts.iter().any(has_room)) {
+            let last = self.last_field(at, slot);
+            let room = self.load(types::I8, table, layout::TABLE_FIELDS);
+            let fits = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, room, last as i64);
+            self.unless(fits, slow);
+            self.keep(Fact::Fields(name, last + 1), Vec::new());
+        }
+        if !self.has(Fact::Extensible(name)) {
+            self.may_fill(table, slow);
+            self.keep(Fact::Extensible(name), Vec::new());
+        }
+    }
+
+    /// The last of the fields that stores give a table one after the other, from that at `at` on, which gives
+    /// it `slot`: as `self.x, self.y = x, y` in a constructor. A table that has room for the first one, and
+    /// not for all, gets larger at once.
+    fn last_field(&self, at: usize, slot: u32) -> u32 {
+        let a = self.code(at).a();
+        let mut last = slot;
+        for next in (at + 1..).take_while(|&next| self.contains(next)) {
+            let i = self.code(next);
+            match (i.op(), self.site(next).cache) {
+                (Some(Op::SetField), Some(Cache::Add { slot, .. })) if i.a() == a && slot == last + 1 => {
+                    last = slot;
+                }
+                (Some(Op::Move | Op::LoadK | Op::LoadI | Op::LoadNil | Op::GetUpval), _) if i.a() != a => {}
+                _ => break,
+            }
+        }
+        last
     }
 
     /// A field that the table lacks may be given a value, and that is nobody's business; else goes to `slow`.
@@ -238,13 +269,5 @@ impl Lowering<'_, '_> {
         let plain = self.b.ins().icmp_imm_u(IntCC::Equal, class, 0);
         self.unless(plain, slow);
         self.lacks_metamethod(table, layout::NO_NEWINDEX, slow);
-    }
-
-    /// The string that constant `n` is has a number, as names of fields have.
-    pub(super) fn has_number(&mut self, n: u16, otherwise: Block) {
-        let key = self.name_constant(n);
-        let atom = self.load(types::I32, key, layout::STRING_ATOM);
-        let named = self.b.ins().icmp_imm_u(IntCC::NotEqual, atom, 0);
-        self.unless(named, otherwise);
     }
 }

@@ -457,8 +457,7 @@ impl Lowering<'_, '_> {
         }
         let Some(stored) = self.operand_for_part(i.c()) else { return false };
         let exit = self.exit_block(at, EXITED);
-        // Another domain may have recorded this, and here no table has had the field yet.
-        self.has_number(i.b(), exit);
+        self.shapes.insert(shape);
         if unmade.has_metatable {
             let metatable = self.metatable_of(name);
             let absent = self.load(types::I8, metatable, layout::TABLE_ABSENT);

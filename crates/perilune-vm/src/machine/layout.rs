@@ -91,9 +91,6 @@ pub const BORDER_UNKNOWN: u8 = crate::table::TABLE_HOLES | crate::table::TABLE_I
 pub const UNMEASURED: u8 = crate::table::TABLE_UNMEASURED;
 /// Flag of a string that is interned: no other interned string has the same text.
 pub const INTERNED: u8 = crate::object::STRING_INTERNED;
-/// From a string to the number that it has as the name of fields, 4 bytes; 0: it has named none in this
-/// domain, and no field of that name would be found.
-pub const STRING_ATOM: i32 = offset_of!(LuaString, atom) as i32;
 /// From a string to its length, 4 bytes.
 pub const STRING_LENGTH: i32 = offset_of!(LuaString, len) as i32;
 /// From a string to its bytes.

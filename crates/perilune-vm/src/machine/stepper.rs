@@ -40,6 +40,7 @@ impl Specializer for Stepper {
                 (run, 0),
                 true,
                 &entries,
+                &[],
                 super::Exits::new(proto),
                 Box::new(()),
             )
