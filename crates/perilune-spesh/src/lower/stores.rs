@@ -31,30 +31,39 @@ impl Lowering<'_, '_> {
     /// The value that a store stores: what operand `x` stands for. `None`: nil, which takes something away.
     pub(super) fn stored(&mut self, x: u16) -> Option<Stored> {
         let r = (x & !RK_CONST) as usize;
-        let (address, tag) = match x & RK_CONST {
+        let address = match x & RK_CONST {
             0 => match self.known(r) {
                 Some(known) => return Some(self.number(known)),
-                None => (self.b.use_var(self.base), None),
+                None => self.b.use_var(self.base),
             },
             _ => match self.constant(r) {
                 Some(known) => return Some(self.number(known)),
                 None => match self.proto.constants[r] {
                     Constant::Nil => return None,
-                    Constant::Boolean(false) => (self.constants(), Some(Tag::FALSE)),
-                    Constant::Boolean(true) => (self.constants(), Some(Tag::TRUE)),
-                    _ => (self.constants(), Some(Tag::STRING)),
+                    Constant::Boolean(is) => {
+                        let payload = self.b.ins().iconst(types::I64, 0);
+                        return Some(self.of_tag(payload, if is { Tag::TRUE } else { Tag::FALSE }));
+                    }
+                    _ => {
+                        let constants = self.constants();
+                        let payload = self.load(types::I64, constants, Self::slot(r) + layout::PAYLOAD);
+                        return Some(self.of_tag(payload, Tag::STRING));
+                    }
                 },
             },
         };
         let payload = self.load(types::I64, address, Self::slot(r) + layout::PAYLOAD);
-        let own = self.load(types::I8, address, Self::slot(r) + layout::TAG);
-        Some(Stored { payload, tag: own, known: tag })
+        let tag = self.load(types::I8, address, Self::slot(r) + layout::TAG);
+        Some(Stored { payload, tag, known: None })
     }
 
     fn number(&mut self, known: Known) -> Stored {
-        let tag = known.ty.tag().expect("a known type");
+        self.of_tag(known.val, known.ty.tag().expect("a known type"))
+    }
+
+    fn of_tag(&mut self, payload: Value, tag: Tag) -> Stored {
         let own = self.b.ins().iconst(types::I8, tag.0 as i64);
-        Stored { payload: known.val, tag: own, known: Some(tag) }
+        Stored { payload, tag: own, known: Some(tag) }
     }
 
     /// The value is not nil, else goes to `slow`.
