@@ -37,8 +37,10 @@ const USUAL: (usize, usize) = (256 << 10, 2 << 20);
 const LARGEST: usize = 8 << 20;
 /// Majors of small heaps are not worth starting for less growth than this.
 const LEAST_GROWTH: usize = 256 << 10;
-/// Percentage of the permitted growth at which a major starts.
-const START: usize = 55;
+/// Percentage of the permitted growth at which a major starts. While it marks, what becomes old is one part in
+/// [`MARK_RATIO`] of what there is: a fifth, where the heap may double. The rest is for its first steps, and
+/// for slices that had no time.
+const START: usize = 70;
 /// A minor collection should take at most one part in so many of the time.
 const FAIR_SHARE: u64 = 25;
 

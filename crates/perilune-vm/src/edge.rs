@@ -71,6 +71,9 @@ pub(crate) trait EdgeVisitor {
     /// alive.
     #[inline(always)]
     fn ephemeron(&mut self, _entry: *const Node) {}
+    /// Every entry whose key alone is weak, whatever its value is: it goes when the key dies.
+    #[inline(always)]
+    fn mortal(&mut self, _entry: *mut Node) {}
     /// Words from one address to the other, a suspended native stack of a coroutine, may refer to objects.
     #[inline(always)]
     fn words(&mut self, _lo: usize, _hi: usize) {}

@@ -84,7 +84,8 @@ pub(crate) struct GcState {
     /// While the program is stopped at the end of a cycle: how many of those tables have been searched for
     /// ephemerons.
     searched: usize,
-    /// And the entries found in them whose key was not marked.
+    /// Entries under weak keys whose key was not marked when they were last looked at. A minor collection
+    /// notes them when it meets them, also those whose value was not marked; a major at its end.
     unsettled: Vec<*mut Node>,
     /// Weak tables traced since the program stopped for this step, by cycle: once is enough, nothing changes
     /// meanwhile.
@@ -408,6 +409,7 @@ impl Vm {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::Gc;
     use std::hint::black_box;
 
     #[test]
@@ -422,6 +424,68 @@ mod tests {
             }
             drop(vm);
             assert_eq!(Arc::strong_count(&counted), 1);
+        }
+    }
+
+    /// Entries under keys that are `held`, each with another entry under its value; and as many of each kind
+    /// under keys that are not.
+    #[inline(never)]
+    fn fill_weak_keys(vm: &mut Vm, t: Gc<Table>, old: Value, held: &mut Vec<crate::Rooted>) {
+        for n in 0..400 {
+            let key: Value = vm.new_table(0, 0).expect("memory").into();
+            if n % 2 == 0 {
+                held.push(vm.root(key).expect("memory"));
+            }
+            let value = match n / 2 % 4 {
+                0 => Value::int(n),
+                1 => vm
+                    .value_str(format!("value {n} of its own, too long to be interned").as_bytes())
+                    .expect("memory"),
+                2 => old,
+                _ => {
+                    let link: Value = vm.new_table(0, 0).expect("memory").into();
+                    let last: Value = vm.new_table(0, 0).expect("memory").into();
+                    vm.raw_set(t, link, last).expect("memory");
+                    link
+                }
+            };
+            vm.raw_set(t, key, value).expect("memory");
+        }
+    }
+
+    #[test]
+    fn a_minor_collection_alone_clears_dead_weak_keys_and_keeps_what_live_ones_hold() {
+        let options = perilune_heap::HeapOptions { verify: true, poison: true, ..Default::default() };
+        let mut vm = Vm::with_options(options);
+        let t = vm.new_table(0, 0).expect("memory");
+        let mode = vm.new_table(0, 0).expect("memory");
+        let k = vm.value_str(b"k").expect("memory");
+        vm.set_field(mode, "__mode", k).expect("memory");
+        vm.set_metatable_of(t.into(), Some(mode)).expect("memory");
+        let _table = vm.root(t.into()).expect("memory");
+        let old = vm.new_table(0, 0).expect("memory");
+        let _old = vm.root(old.into()).expect("memory");
+        let mut held = Vec::new();
+        // First the table is young, and small; then old, and what is stored is looked at in parts.
+        for round in 1..=4 {
+            fill_weak_keys(&mut vm, t, old.into(), &mut held);
+            vm.collect_minor();
+            let (mut position, mut entries) = (0, 0);
+            while vm.next_at(t, &mut position).is_some() {
+                entries += 1;
+            }
+            // A quarter of the held keys lead to one more. Stray words may hold a few of the others.
+            let live = round * 250;
+            assert!((live..live + 10 * round).contains(&entries), "round {round}: {entries}");
+        }
+        for (n, key) in held.iter().enumerate() {
+            let v = vm.raw_get(t, key.get(&vm));
+            match n % 4 {
+                0 => assert_eq!(v.as_int(), Some(n as i64 % 200 * 2)),
+                1 => assert!(v.as_string().is_some_and(|s| s.to_text().starts_with("value "))),
+                2 => assert!(v.as_table().is_some_and(|v| v.ptr() == old.ptr())),
+                _ => assert!(vm.raw_get(t, v).as_table().is_some()),
+            }
         }
     }
 

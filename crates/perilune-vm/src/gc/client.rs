@@ -53,6 +53,21 @@ impl EdgeVisitor for Marking<'_, '_> {
         unsafe { self.m.mark(to) };
     }
 
+    /// In a minor collection nothing changes until its end, so what it has to look at again is known when the
+    /// entry is met: most keys and values are old. (Marking the value here would be in vain where the marker
+    /// forgets, since the table is not met again.) Between the slices of a major, entries move.
+    #[inline(always)]
+    fn mortal(&mut self, entry: *mut Node) {
+        if self.m.cycle() != Cycle::Minor || self.m.is_verifying() {
+            return;
+        }
+        // SAFETY: an entry of a table that can be reached.
+        let (key, value) = unsafe { ((*entry).key(), (*entry).value()) };
+        if is_dead(self.m, key) || is_dead(self.m, value) {
+            self.lua.gc.unsettled.push(entry);
+        }
+    }
+
     fn words(&mut self, lo: usize, hi: usize) {
         // The words of a suspended native stack do not change until its coroutine is resumed, which logs it:
         // whatever they referred to when it stopped was marked then and is old. But a word that was no
@@ -95,7 +110,10 @@ impl GraphVisitor for Marking<'_, '_> {
         let is_new = if range == WHOLE { seen.insert(t) } else { !seen.contains(&t) };
         if is_new {
             let table::Weak { keys, values } = weak;
-            gc.weak[cycle].push(Weak { table: t, range, keys, values });
+            // What may die of a table with weak keys is noted while it is traced (`mortal`).
+            if values || cycle == Cycle::Major as usize {
+                gc.weak[cycle].push(Weak { table: t, range, keys, values });
+            }
         }
         is_new
     }
@@ -198,7 +216,7 @@ impl Client for LuaClient<'_> {
             unsettled.retain(|&n| !settle(n));
             let tables = &(&self.lua.gc.weak)[cycle as usize];
             for w in tables.get(self.lua.gc.searched..).unwrap_or(&[]) {
-                if w.keys && !w.values {
+                if cycle == Cycle::Major && w.keys && !w.values {
                     (*w.table).ephemerons(w.range, |n| {
                         if !settle(n) {
                             unsettled.push(n);
@@ -295,10 +313,10 @@ impl Client for LuaClient<'_> {
                 (&mut self.lua.gc.weak)[Cycle::Major as usize]
                     .retain(|w| m.is_marked(Gc::from_ptr(w.table).obj()));
             }
-            let disturbed = u32::from(!weak.is_empty());
+            let disturbed = u32::from(!weak.is_empty() || !self.lua.gc.unsettled.is_empty());
             self.lua.gc.disturbances = self.lua.gc.disturbances.wrapping_add(disturbed);
             for (n, w) in weak.iter().enumerate() {
-                // With weak keys only, what may be dead is known.
+                // With weak keys only, what may be dead is known (`unsettled`).
                 let weak = table::Weak { keys: w.keys && w.values, values: w.values && n >= before };
                 if weak.keys || weak.values {
                     (*w.table).clear_weak(weak, w.range, |v| is_dead(m, v));

@@ -214,9 +214,17 @@ impl Table {
             report(Edge::Field(n), fields[n], !weak.values || is_strong(fields[n]), visitor);
         }
         let nodes = self.ref_nodes();
-        for n in nodes.get(overlap_indices(nodes, range)).unwrap_or(&[]).iter().filter(|n| n.is_live()) {
+        for at in overlap_indices(nodes, range) {
+            let n = &nodes[at];
+            if !n.is_live() {
+                continue;
+            }
             let (key, v) = (n.key(), n.value());
             let strong_key = !weak.keys || is_strong(key);
+            if !strong_key && !weak.values {
+                // SAFETY: within the nodes.
+                visitor.mortal(unsafe { self.nodes.add(at) });
+            }
             if is_strong(v) {
                 visitor.value(if strong_key { Edge::Entry(key) } else { Edge::UnderWeakKey }, v);
             } else if strong_key || weak.values {
