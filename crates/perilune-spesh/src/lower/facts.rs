@@ -73,6 +73,8 @@ pub(super) enum Fact {
     Slots(Name, u32),
     /// A table has this shape, and in this slot a value of this type: the value.
     Field(Name, u32, u32, Ty),
+    /// A table, the first, has this shape, and in this slot the value of the second name. Not hoisted.
+    Part(Name, u32, u32, Name),
     /// Numbers may be stored into it without asking.
     Writable(Name),
     /// Anything may be stored into it without telling the collector: it has the epoch of the day. Not
@@ -126,6 +128,7 @@ impl Fact {
             Fact::Array(name, _)
             | Fact::Slots(name, _)
             | Fact::Field(name, ..)
+            | Fact::Part(name, ..)
             | Fact::Writable(name)
             | Fact::Fresh(name)
             | Fact::Extensible(name)
@@ -151,7 +154,7 @@ impl Fact {
 
     fn any_name(self, is_it: impl Fn(Name) -> bool) -> bool {
         let second = match self {
-            Fact::Entry(_, key) => Some(key),
+            Fact::Entry(_, second) | Fact::Part(.., second) => Some(second),
             _ => None,
         };
         self.of().is_some_and(&is_it) || second.is_some_and(&is_it)
@@ -170,7 +173,12 @@ impl Fact {
     fn is_momentary(self) -> bool {
         matches!(
             self,
-            Fact::Fresh(_) | Fact::Extensible(_) | Fact::Fields(..) | Fact::Held(_) | Fact::Entry(..)
+            Fact::Fresh(_)
+                | Fact::Extensible(_)
+                | Fact::Fields(..)
+                | Fact::Part(..)
+                | Fact::Held(_)
+                | Fact::Entry(..)
         )
     }
 
@@ -194,6 +202,7 @@ impl Fact {
             | Fact::Array(..)
             | Fact::Slots(..)
             | Fact::Field(..)
+            | Fact::Part(..)
             | Fact::Entry(..)
             | Fact::Writable(_)
             | Fact::Fresh(_)
@@ -215,6 +224,7 @@ impl Fact {
             Fact::Array(_, kind) => Fact::Array(name, kind),
             Fact::Slots(_, shape) => Fact::Slots(name, shape),
             Fact::Field(_, shape, slot, ty) => Fact::Field(name, shape, slot, ty),
+            Fact::Part(_, shape, slot, part) => Fact::Part(name, shape, slot, part),
             Fact::Writable(_) => Fact::Writable(name),
             Fact::Fresh(_) => Fact::Fresh(name),
             Fact::Extensible(_) => Fact::Extensible(name),
@@ -260,15 +270,20 @@ impl State {
     /// A table has got another shape, and a field that it did not have before: any table may be that one.
     pub(super) fn forget_shapes(&mut self) {
         let is_by_shape = |fact: &Fact| {
-            matches!(fact, Fact::Slots(..) | Fact::Field(..) | Fact::Class(..) | Fact::StringMethod(..))
+            matches!(
+                fact,
+                Fact::Slots(..) | Fact::Field(..) | Fact::Part(..) | Fact::Class(..) | Fact::StringMethod(..)
+            )
         };
         self.facts.retain(|fact| !is_by_shape(fact));
     }
 
     /// Something has been stored into this slot of a table of this shape: any of them may be that one.
     pub(super) fn forget_field(&mut self, (shape, slot): (u32, u32)) {
-        let is_there =
-            |fact: &Fact| matches!(fact, Fact::Field(_, its, own, _) if (*its, *own) == (shape, slot));
+        let is_there = |fact: &Fact| match fact {
+            Fact::Field(_, its, own, _) | Fact::Part(_, its, own, _) => (*its, *own) == (shape, slot),
+            _ => false,
+        };
         self.facts.retain(|fact| !is_there(fact));
     }
 
@@ -473,6 +488,7 @@ impl Lowering<'_, '_> {
                 Fact::Fresh(_)
                 | Fact::Extensible(_)
                 | Fact::Fields(..)
+                | Fact::Part(..)
                 | Fact::Entry(..)
                 | Fact::Native(..)
                 | Fact::NativeClosure(..)
@@ -568,6 +584,7 @@ impl Lowering<'_, '_> {
         let count = match fact {
             Fact::Array(..) | Fact::Elements(..) | Fact::Held(_) => 2,
             Fact::Room(_)
+            | Fact::Part(..)
             | Fact::Writable(_)
             | Fact::Fresh(_)
             | Fact::Extensible(_)

@@ -10,6 +10,10 @@
 //! stores, a leaf, a native, a function, ends all that is known of the structure of tables, this included.
 //!
 //! Values of which nothing is known have no such fact: a tag more would have to be kept for each.
+//!
+//! What has been found out about a value is known again where it comes from its field again: `self.v[i]`
+//! asks once what kind of array `self.v` has, as long as nothing is stored into that field
+//! ([`Fact::Part`]: the value of a field goes by the name that it got when it was first loaded).
 
 use super::facts::{Fact, Name};
 use super::stores::Stored;
@@ -30,9 +34,20 @@ impl Lowering<'_, '_> {
     ) {
         let (a, ty) = (self.code(at).a() as usize, self.result(at));
         let fact = Fact::Field(name, shape, slot, ty);
+        let part = self.part_of(name, (shape, slot));
         if self.has(fact) {
             let val = self.values(fact)[0];
-            return self.define(a, Known { ty, val });
+            self.define(a, Known { ty, val });
+            match part {
+                Some(part) => self.is_copy(a, part),
+                None => self.is_part(a, name, (shape, slot)),
+            }
+            return;
+        }
+        if let Some(part) = part.filter(|part| ty == Ty::Any && self.has(Fact::Held(*part))) {
+            let held = self.values(Fact::Held(part));
+            self.put(a, held[1], held[0]);
+            return self.is_copy(a, part);
         }
         let slots = self.slots(name, table, shape, miss);
         let offset = Self::slot(slot as usize);
@@ -44,6 +59,25 @@ impl Lowering<'_, '_> {
         let stays = ty.tag().is_some() && !fact.mentions(self.name_of(a));
         if let Some(known) = self.known(a).filter(|_| stays) {
             self.keep(fact, vec![known.val]);
+        }
+        self.is_part(a, name, (shape, slot));
+    }
+
+    /// The name of the value that a field of the table has, by its shape and slot, if it has one.
+    fn part_of(&self, name: Name, (shape, slot): (u32, u32)) -> Option<Name> {
+        let now = self.now.as_ref()?;
+        now.facts.iter().find_map(|fact| match *fact {
+            Fact::Part(of, its, own, part) if (of, its, own) == (name, shape, slot) => Some(part),
+            _ => None,
+        })
+    }
+
+    /// What has just come into register `a` is what a field of the table has, by its shape and slot.
+    fn is_part(&mut self, a: usize, name: Name, (shape, slot): (u32, u32)) {
+        let part = self.name_of(a);
+        // The instruction may have put the value where the table was.
+        if part != name && !self.captured.contains(a as u8) {
+            self.keep(Fact::Part(name, shape, slot, part), Vec::new());
         }
     }
 
