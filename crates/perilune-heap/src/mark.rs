@@ -114,6 +114,8 @@ pub struct Marker<'a> {
     parts: Vec<(Obj, usize)>,
     /// A marked object may refer to one that is not marked, though nothing waits; see the module's essay.
     pub(crate) lost: bool,
+    /// Marked objects are being traced once more, because of that.
+    finds_lost: bool,
     /// What is being traced is a marked object: marks may be taken back.
     traces: bool,
     /// Bytes that the client has looked at though nothing new need be there ([`Marker::note_rescan`]).
@@ -179,6 +181,7 @@ impl<'a> Marker<'a> {
             again: Vec::new(),
             parts,
             lost,
+            finds_lost: false,
             traces: false,
             rescanned: 0,
         }
@@ -301,6 +304,7 @@ impl<'a> Marker<'a> {
     #[cold]
     #[inline(never)]
     fn find_lost<C: Client>(&mut self, client: &mut C) {
+        self.finds_lost = true;
         while std::mem::take(&mut self.lost) {
             let (mut place, mut lost) = (Place::default(), false);
             while let Some(obj) = self.next_marked(&mut place) {
@@ -317,6 +321,13 @@ impl<'a> Marker<'a> {
             }
             self.lost = lost;
         }
+        self.finds_lost = false;
+    }
+
+    /// Whether all that is marked is traced again, since marks were taken back for want of memory: a client
+    /// that traces an object once only, as long as nothing changes, has to do so now.
+    pub fn finds_lost(&self) -> bool {
+        self.finds_lost
     }
 
     /// The next marked object behind this place. Those that are marked meanwhile may come or not.

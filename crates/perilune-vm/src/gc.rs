@@ -489,6 +489,46 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_a_weak_table_refers_to_is_marked_though_the_marker_has_no_memory() {
+        for (mode, is_full) in [("v", true), ("v", false), ("k", true), ("k", false)] {
+            let options = perilune_heap::HeapOptions { verify: true, poison: true, ..Default::default() };
+            let mut vm = Vm::with_options(options);
+            vm.heap.limit_lists(64);
+            let t = vm.new_table(0, 0).expect("memory");
+            let metatable = vm.new_table(0, 0).expect("memory");
+            let word = vm.value_str(mode.as_bytes()).expect("memory");
+            vm.set_field(metatable, "__mode", word).expect("memory");
+            vm.set_metatable_of(t.into(), Some(metatable)).expect("memory");
+            let _table = vm.root(t.into()).expect("memory");
+            for n in 0..1_000 {
+                // Each leads to more, and nobody else refers to it. Numbers are never weak.
+                let [strong, inner] = [(); 2].map(|()| vm.new_table(0, 0).expect("memory"));
+                let text = vm.value_str(format!("the strong one of number {n}, a long string").as_bytes());
+                vm.raw_set(inner, Value::int(1), text.expect("memory")).expect("memory");
+                vm.raw_set(strong, Value::int(1), inner.into()).expect("memory");
+                let number = Value::float(n as f64 + 0.5);
+                let (key, value) =
+                    if mode == "v" { (strong.into(), number) } else { (number, strong.into()) };
+                vm.raw_set(t, key, value).expect("memory");
+            }
+            if is_full {
+                vm.collect_full()
+            } else {
+                vm.collect_minor()
+            }
+            let (mut position, mut entries) = (0, 0);
+            while let Some((key, value)) = vm.next_at(t, &mut position) {
+                let strong = if mode == "v" { key } else { value }.as_table().expect("a table");
+                let inner = vm.raw_get(strong, Value::int(1)).as_table().expect("a table");
+                let text = vm.raw_get(inner, Value::int(1)).as_string().expect("a string").to_text();
+                assert!(text.starts_with("the strong one"), "{text}");
+                entries += 1;
+            }
+            assert_eq!(entries, 1_000);
+        }
+    }
+
     /// The address of a string that nothing refers to, inverted: as it is here, it is nobody's.
     #[inline(never)]
     fn hidden(vm: &mut Vm) -> usize {

@@ -99,7 +99,8 @@ impl GraphVisitor for Marking<'_, '_> {
         self.lua
     }
 
-    /// Lists the table for the end of the cycle, but where it is met again.
+    /// Lists the table for the end of the cycle, but where it is met again. Then it is not traced either,
+    /// unless the marker has forgotten something: that may be what the table refers to.
     fn meets_weak(&mut self, t: *mut Table, weak: table::Weak, range: Range) -> bool {
         if self.m.is_verifying() {
             return true;
@@ -115,7 +116,7 @@ impl GraphVisitor for Marking<'_, '_> {
                 gc.weak[cycle].push(Weak { table: t, range, keys, values });
             }
         }
-        is_new
+        is_new || self.m.finds_lost()
     }
 }
 
