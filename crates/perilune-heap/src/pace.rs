@@ -75,15 +75,15 @@ pub struct Pace {
 
 /// Which minor collections promote all young objects without tracing them (`promote.rs`).
 ///
-/// A byte that is promoted though it is dead costs what a major, at the usual growth of the heap, marks for
-/// each byte promoted, up to two bytes; one that is traced though it is alive costs one. So tracing is not
-/// worth its time while [`KEEPER`] percent survive. Whether they still do only tracing can tell: after one that
-/// finds so the next promotes, after a second one the next three, then [`MOST_PROMOTIONS`]. One that finds less
-/// ends it.
+/// A byte that is promoted though it is dead costs what a major, at the usual growth of the heap, marks
+/// for each byte promoted, up to two bytes; one that is traced though it is alive costs one. So tracing is
+/// not worth its time while [`KEEPER`] percent survive. Whether they still do only tracing can tell: after
+/// one that finds so the next promotes, after a second one the next three, then [`MOST_PROMOTIONS`]. One
+/// that finds less ends it.
 ///
-/// Nothing is promoted so beyond the bytes that were there when the last major ended, before it freed any. So a
-/// program that begins to make garbage takes no more memory than it did before, and one that builds up what it
-/// keeps has it traced.
+/// Nothing is promoted so beyond the bytes that were there when the last major ended, before it freed any.
+/// So a program that begins to make garbage takes no more memory than it did before, and one that builds
+/// up what it keeps has it traced.
 #[derive(Default)]
 pub struct Tenuring {
     /// How many are to come in a row after one that traces.

@@ -2,15 +2,16 @@
 //!
 //! A program that keeps what it allocates for longer than a nursery lasts (a cache, a ring of records, an
 //! index that is built) gains nothing from minor collections: each traces all that was allocated, finds it
-//! alive, and a major traces it again. While nearly everything survives, most minor collections therefore make
-//! all young objects old without looking at them: their start bits become their marks. The garbage among them
-//! stays until the next major, as does all that dies old.
+//! alive, and a major traces it again. While nearly everything survives, most minor collections therefore
+//! make all young objects old without looking at them: their start bits become their marks. The garbage
+//! among them stays until the next major, as does all that dies old.
 //!
-//! **Why this is right.** What is marked then is a superset of what tracing would have marked, and no young
-//! object is left, so no old one can refer to one, logged or not. An object that was dead refers to what was
-//! alive when it was stored, and minor collections free nothing old, so all that it refers to is there until a
-//! major finds both dead. Weak references to it stay too, as they do to all that has died old. For a major in
-//! progress the promoted are old and white, like survivors, and the log is handed on to it.
+//! **Why this is right.** What is marked then is a superset of what tracing would have marked, and no
+//! young object is left, so no old one can refer to one, logged or not. An object that was dead refers to
+//! what was alive when it was stored, and minor collections free nothing old, so all that it refers to is
+//! there until a major finds both dead. Weak references to it stay too, as they do to all that has died
+//! old. For a major in progress the promoted are old and white, like survivors, and the log is handed on
+//! to it.
 //!
 //! **When.** [`crate::pace::Tenuring`].
 
