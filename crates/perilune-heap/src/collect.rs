@@ -1,8 +1,9 @@
 //! Collections: minor, major in slices, sweeping in portions; and the order in which a step does them.
 //!
-//! **Minor.** Roots and logged objects are traced into the current bitmap; what is marked then is old. Blocks
-//! touched since the last collection are swept, young large objects freed or aged. The log is handed on to a
-//! major in progress, the epoch advances: from here on, the first store into any object is logged again.
+//! **Minor.** Roots and logged objects are traced into the current bitmap, or, while nearly all survives, all
+//! young objects are marked as they are (`promote.rs`); what is marked then is old. Blocks touched since the
+//! last collection are swept, young large objects freed or aged. The log is handed on to a major in progress,
+//! the epoch advances: from here on, the first store into any object is logged again.
 //!
 //! **Major.** Begins right after a minor collection, when nothing is young. Roots are marked in the other
 //! bitmap; slices trace. Each logged object that was already marked is *regreyed*: its mark is taken back,
@@ -49,6 +50,15 @@ const TRIM_INTERVAL: u64 = 100_000_000;
 /// Nanoseconds by which a step may take longer than its processor time without having waited for a processor:
 /// clocks are read one after the other.
 const CLOCK_SLACK: u64 = 4_000;
+
+/// What a minor collection does about young objects.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Young {
+    /// What can be reached becomes old, the rest is freed.
+    Traced,
+    /// All become old, as they are (`promote.rs`).
+    Promoted,
+}
 
 /// What a step did.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -106,7 +116,18 @@ impl Heap {
         self.stats.majors >= majors && self.is_swept()
     }
 
+    /// As [`Heap::step_objects`], but what is young becomes old as it is: for tests.
+    #[doc(hidden)]
+    pub fn step_promoting<C: Client>(&mut self, client: &mut C, objects: u32) {
+        self.step_as(client, Some(Budget::Objects(objects)), Young::Promoted);
+    }
+
     fn step_with<C: Client>(&mut self, client: &mut C, budget: Option<Budget>) {
+        let young = if budget.is_none() && self.promotes_all() { Young::Promoted } else { Young::Traced };
+        self.step_as(client, budget, young);
+    }
+
+    fn step_as<C: Client>(&mut self, client: &mut C, budget: Option<Budget>, young: Young) {
         let began = Instant::now();
         let explicit = budget.is_some();
         self.report_step(if explicit { StepCause::Explicit } else { StepCause::Budget });
@@ -114,7 +135,7 @@ impl Heap {
         if self.stress {
             self.force_major();
         }
-        let kept = self.minor(client, began);
+        let kept = self.minor(client, began, young);
         let spent = began.elapsed().as_nanos() as u64;
         let room = PAUSE_GOAL.saturating_sub(spent).max(LEAST_SLICE);
         let least = self.pace.debt + kept * MARK_RATIO;
@@ -143,7 +164,7 @@ impl Heap {
     pub fn collect_minor<C: Client>(&mut self, client: &mut C) {
         let began = Instant::now();
         self.report_step(StepCause::Minor);
-        self.minor(client, began);
+        self.minor(client, began, Young::Traced);
         self.conclude(client, began, Did::Minor);
     }
 
@@ -152,7 +173,7 @@ impl Heap {
     pub fn collect_full<C: Client>(&mut self, client: &mut C) {
         let began = Instant::now();
         self.report_step(StepCause::Full);
-        self.minor(client, began);
+        self.minor(client, began, Young::Traced);
         if self.major.active {
             self.slice(client, Budget::Unlimited);
         }
@@ -241,7 +262,7 @@ impl Heap {
     }
 
     /// Returns the bytes that became old.
-    fn minor<C: Client>(&mut self, client: &mut C, began: Instant) -> usize {
+    fn minor<C: Client>(&mut self, client: &mut C, began: Instant, what: Young) -> usize {
         let cpu = cpu_ns();
         self.step_began_cpu = cpu;
         emit(event::MinorBegin {});
@@ -253,16 +274,30 @@ impl Heap {
         // What has not been logged may be any old object: all are traced, now and for the major.
         let lost = core::mem::take(&mut self.log_lost);
         self.major.lost |= lost && self.major.active;
-        let mut m = Marker::open(self, Cycle::Minor);
-        m.lost = lost;
-        client.roots(&mut m, Cycle::Minor);
-        // SAFETY: logged objects are old, hence alive until the end of a major, and initialised.
-        unsafe { m.trace_logged(client, &log, &ranges) };
-        to_fixpoint(&mut m, client);
-        let rescanned = m.rescanned;
-        let kept = m.close();
-        self.pace.rescanned = rescanned;
-        self.stats.rescanned_bytes += rescanned as u64;
+        let kept = match what {
+            Young::Traced => {
+                let mut m = Marker::open(self, Cycle::Minor);
+                m.lost = lost;
+                client.roots(&mut m, Cycle::Minor);
+                // SAFETY: logged objects are old, hence alive until the end of a major, and initialised.
+                unsafe { m.trace_logged(client, &log, &ranges) };
+                to_fixpoint(&mut m, client);
+                let rescanned = m.rescanned;
+                let kept = m.close();
+                self.pace.rescanned = rescanned;
+                self.stats.rescanned_bytes += rescanned as u64;
+                kept
+            }
+            Young::Promoted => {
+                self.mark_young();
+                self.stats.promotions += 1;
+                let mut m = Marker::open(self, Cycle::Minor);
+                client.finish(&mut m, Cycle::Minor);
+                debug_assert!(m.is_idle(), "everything is marked");
+                m.close();
+                young
+            }
+        };
         self.settle_young_samples();
         self.old_bytes += kept;
         self.blocks.sweep_touched(self.side);
@@ -283,7 +318,9 @@ impl Heap {
             now.saturating_sub(self.last_minor_at)
         };
         let nursery = self.pace.nursery;
-        self.pace.after_minor(young + freed_external, kept, live, cpu_now - cpu, since);
+        if what == Young::Traced {
+            self.pace.after_minor(young + freed_external, kept, live, cpu_now - cpu, since);
+        }
         if self.pace.nursery != nursery {
             emit(event::Nursery { size: Bytes::from(self.pace.nursery) });
         }
@@ -457,6 +494,7 @@ impl Heap {
         self.major.active = false;
         self.side = self.side.other();
         self.settle_old_samples();
+        self.pace.tenuring.at_end_of_major(self.live_bytes());
         self.old_bytes = self.major.bytes;
         self.release_unmarked_islands();
         self.blocks.begin_sweep();

@@ -15,9 +15,10 @@
 //! what is allocated together lies together (`heap.rs`, `blocks.rs`). Over 8 KiB objects have a space of
 //! their own (`large.rs`), where buffers can grow (`resize.rs`).
 //!
-//! **Sticky marks.** A bitmap beside the objects says which are old. A minor collection does not clear it: it
-//! marks from the roots and the log until it meets marked objects, and whatever is marked then is old.
-//! Nothing is copied, so any native code may hold addresses.
+//! **Sticky marks.** A bitmap beside the objects says which are old. A minor collection does not clear it:
+//! it marks from the roots and the log until it meets marked objects, and whatever is marked then is old.
+//! Nothing is copied, so any native code may hold addresses. While nearly all survives, most minor
+//! collections mark all that is young without a look at it (`promote.rs`).
 //!
 //! **The barrier** is one comparison: the container's epoch with the current one. If they differ, the
 //! container goes into the log and is stamped. Newborns carry the current epoch, so initialising stores and
@@ -77,6 +78,7 @@ mod large;
 mod layout;
 mod mark;
 mod pace;
+mod promote;
 mod resize;
 mod sample;
 pub mod shortage;

@@ -43,6 +43,10 @@ const LEAST_GROWTH: usize = 256 << 10;
 const START: usize = 70;
 /// A minor collection should take at most one part in so many of the time.
 const FAIR_SHARE: u64 = 25;
+/// Percentage of the nursery that survives where minor collections need not trace.
+const KEEPER: usize = 85;
+/// Minor collections in a row that trace nothing.
+const MOST_PROMOTIONS: u32 = 7;
 
 /// Bytes allocated after which a generational heap starts a major though it has not grown.
 const VOLUME: u64 = 48 << 20;
@@ -68,6 +72,49 @@ pub struct Pace {
     pub debt: usize,
     /// Bytes that the last minor collection looked at though they were old, and so will the next one.
     pub rescanned: usize,
+    pub tenuring: Tenuring,
+}
+
+/// Which minor collections promote all young objects without tracing them (`promote.rs`).
+///
+/// A byte that is promoted though it is dead costs what a major, at the usual growth of the heap, marks
+/// for each byte promoted, up to two bytes; one that is traced though it is alive costs one. So tracing is
+/// not worth its time while [`KEEPER`] percent survive. Whether they still do only tracing can tell: after
+/// one that finds so the next promotes, after a second one the next three, then [`MOST_PROMOTIONS`]. One
+/// that finds less ends it.
+///
+/// Nothing is promoted so beyond the bytes that were there when the last major ended, before it freed any.
+/// So a program that begins to make garbage takes no more memory than it did before, and one that builds
+/// up what it keeps has it traced.
+#[derive(Default)]
+pub struct Tenuring {
+    /// How many are to come in a row after one that traces.
+    run: u32,
+    /// How many are left of these.
+    left: u32,
+    /// Bytes that were there when the last major ended.
+    ceiling: usize,
+}
+
+impl Tenuring {
+    /// Whether the next one promotes, with `bytes` there, the young among them.
+    pub fn promotes(&mut self, bytes: usize) -> bool {
+        let promotes = self.left > 0 && bytes <= self.ceiling;
+        self.left = self.left.saturating_sub(1);
+        promotes
+    }
+
+    /// A major has marked; `bytes` are there, and it has freed none.
+    pub fn at_end_of_major(&mut self, bytes: usize) {
+        self.ceiling = bytes;
+    }
+
+    /// One that traced `young` bytes kept `kept`.
+    fn after_tracing(&mut self, young: usize, kept: usize) {
+        let keeps = young > 0 && kept.saturating_mul(100) >= young.saturating_mul(KEEPER);
+        self.run = if keeps { (self.run * 2 + 1).min(MOST_PROMOTIONS) } else { 0 };
+        self.left = self.run;
+    }
 }
 
 impl Pace {
@@ -83,6 +130,7 @@ impl Pace {
             mark_cost: 0.0,
             debt: 0,
             rescanned: 0,
+            tenuring: Tenuring::default(),
         }
     }
 
@@ -97,6 +145,7 @@ impl Pace {
     /// took `ns` of the `all_ns` since the last one, in processor time: a busy machine is no reason for a
     /// small nursery.
     pub fn after_minor(&mut self, young: usize, kept: usize, live: usize, ns: u64, all_ns: u64) {
+        self.tenuring.after_tracing(young, kept);
         if young > 0 {
             self.survival += ((kept as f64 / young as f64).min(1.0) - self.survival) * 0.5;
         }
@@ -199,6 +248,24 @@ mod tests {
             p.after_minor(p.nursery, p.nursery / 2, 1 << 30, (p.nursery as u64) / 4, 1 << 30);
         }
         assert!(p.nursery < USUAL.1 && p.nursery as u64 / 4 <= PAUSE_GOAL, "{}", p.nursery);
+    }
+
+    #[test]
+    fn what_survives_anyway_is_traced_one_time_in_eight() {
+        let mut t = Tenuring::default();
+        t.after_tracing(1000, 1000);
+        assert!(!t.promotes(1), "before the first major");
+        t.at_end_of_major(5000);
+        let mut next = |young: usize, kept: usize, bytes: usize| {
+            t.after_tracing(young, kept);
+            (0..).take_while(|_| t.promotes(bytes)).count()
+        };
+        assert_eq!(next(1000, KEEPER * 10 - 1, 0), 0);
+        let runs = [1, 3, 7, 7].map(|_| next(1000, KEEPER * 10, 5000));
+        assert_eq!(runs, [1, 3, 7, 7]);
+        assert_eq!(next(1000, 1000, 5001), 0, "more than there was");
+        // One that finds less starts from the beginning.
+        assert_eq!([next(1000, 100, 0), next(1000, 1000, 0), next(0, 0, 0)], [0, 1, 0]);
     }
 
     #[test]

@@ -87,6 +87,8 @@ impl core::fmt::Debug for Histogram {
 pub struct HeapStats {
     /// Minor collections.
     pub minors: u64,
+    /// Those of them that made all young objects old without tracing any.
+    pub promotions: u64,
     /// Slices of major collections.
     pub slices: u64,
     /// Major collections completed.

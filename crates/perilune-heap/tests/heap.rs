@@ -313,6 +313,13 @@ impl Machine for Real {
         self.heap.step_objects(&mut self.toy, objects);
         self.collected();
     }
+    fn promote(&mut self, roots: &[Option<Id>], objects: u32) {
+        self.set_roots(roots);
+        self.heap.set_params(Default::default());
+        self.heap.force_major();
+        self.heap.step_promoting(&mut self.toy, objects);
+        self.collected();
+    }
     fn full(&mut self, roots: &[Option<Id>]) {
         self.set_roots(roots);
         self.heap.collect_full(&mut self.toy);

@@ -105,6 +105,51 @@ fn an_empty_heap_is_small() {
     assert!(rss <= 64 + 64, "64 KB of objects take {rss} KB");
 }
 
+/// Allocates so many pairs, each of which takes its turn in the ring, if there is one, and lets the heap step.
+fn turn(heap: &mut Heap, roots: &mut Roots, ring: usize, count: usize) {
+    for at in 0..count {
+        let inner = heap.alloc(0, 16);
+        let new = pair(heap, Some(inner), None);
+        if ring != 0 {
+            roots.0[at % ring] = new;
+        }
+        if heap.gc_due() {
+            heap.step(roots);
+        }
+    }
+}
+
+#[test]
+fn what_outlives_each_nursery_is_promoted_untraced_until_less_survives() {
+    let _alone = alone();
+    let options =
+        HeapOptions { nursery: 64 << 10, fixed_nursery: true, verify: true, ..HeapOptions::default() };
+    let mut heap = Heap::new(options);
+    let mut roots = Roots::default();
+    let first = pair(&mut heap, None, None);
+    const RING: usize = 10_000;
+    roots.0.resize(RING, first);
+    turn(&mut heap, &mut roots, RING, 40 * RING);
+    let stats = heap.stats();
+    assert!(stats.majors > 0 && stats.promotions > 7 && stats.promotions < stats.minors, "{stats:?}");
+    for &obj in &roots.0 {
+        // SAFETY: a live pair of this test, and what it refers to.
+        unsafe {
+            let inner = (*(obj.as_ptr().add(1) as *mut [Option<Obj>; 3]))[0].expect("a child");
+            assert!(heap.is_allocated(obj) && heap.is_allocated(inner));
+            assert_eq!((heap.size_of(obj), heap.size_of(inner)), (32, 16));
+        }
+    }
+    // Nothing survives now: whatever was to be promoted, one collection finds that out.
+    let before = heap.stats();
+    turn(&mut heap, &mut roots, 0, 20 * RING);
+    let after = heap.stats();
+    assert!(after.promotions - before.promotions <= 7, "{after:?}");
+    assert!(after.minors - before.minors > 50);
+    heap.collect_full(&mut roots);
+    assert_eq!(heap.live_bytes(), RING * 48);
+}
+
 #[test]
 fn a_spike_is_handed_back() {
     let _alone = alone();

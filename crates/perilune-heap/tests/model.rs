@@ -209,6 +209,19 @@ impl Model {
         }
         self.settle(Which::Current, &mut stack);
         self.objects.retain(|_, o| o.current);
+        self.take_over(log);
+    }
+
+    /// What is young becomes old as it is.
+    fn promote_all(&mut self) {
+        self.dissolve_scopes();
+        self.objects.values_mut().for_each(|o| o.current = true);
+        let log = core::mem::take(&mut self.log);
+        self.take_over(log);
+    }
+
+    /// A minor collection ends: a major in progress hears of what has changed.
+    fn take_over(&mut self, log: Vec<Id>) {
         if self.major.is_some() {
             for id in log {
                 let o = self.objects.get_mut(&id).expect("logged objects are old");
@@ -273,6 +286,10 @@ impl Machine for Model {
     }
     fn step(&mut self, roots: &[Option<Id>], objects: u32) {
         self.collect_minor(roots);
+        self.slice(roots, objects);
+    }
+    fn promote(&mut self, roots: &[Option<Id>], objects: u32) {
+        self.promote_all();
         self.slice(roots, objects);
     }
     fn full(&mut self, roots: &[Option<Id>]) {

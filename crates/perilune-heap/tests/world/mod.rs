@@ -34,6 +34,8 @@ pub trait Machine {
     fn minor(&mut self, roots: &[Option<Id>]);
     /// A step that traces about so many objects for a major.
     fn step(&mut self, roots: &[Option<Id>], objects: u32);
+    /// As a step, but what is young becomes old as it is.
+    fn promote(&mut self, roots: &[Option<Id>], objects: u32);
     fn full(&mut self, roots: &[Option<Id>]);
     /// A scope begins.
     fn enter(&mut self);
@@ -57,6 +59,7 @@ pub enum Op {
     Burst { count: usize, bytes: usize, root: usize },
     Minor,
     Step { objects: u32 },
+    Promote { objects: u32 },
     Full,
     Enter,
     Leave,
@@ -80,6 +83,7 @@ pub fn ops(count: usize) -> impl Strategy<Value = Vec<Op>> {
             .prop_map(|(count, bytes, root)| Op::Burst { count, bytes, root }),
         2 => Just(Op::Minor),
         4 => (1u32..12).prop_map(|objects| Op::Step { objects }),
+        2 => (1u32..12).prop_map(|objects| Op::Promote { objects }),
         1 => Just(Op::Full),
         4 => Just(Op::Enter),
         5 => Just(Op::Leave),
@@ -226,6 +230,10 @@ impl<M: Machine> World<M> {
             }
             Op::Step { objects } => {
                 self.machine.step(&self.roots, objects);
+                self.compare(false);
+            }
+            Op::Promote { objects } => {
+                self.machine.promote(&self.roots, objects);
                 self.compare(false);
             }
             Op::Full => {
