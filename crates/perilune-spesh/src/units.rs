@@ -171,9 +171,9 @@ pub fn rounds(log: &Log) -> Vec<Region> {
 /// again, where these have done so in the `last` one: a loop that is over, in a function that is not called
 /// again, is not compiled anew each time that the next one gets hot. `None`: that is nothing.
 ///
-/// Whoever is `made` has code, of these loops, that is good: a function that is not a chunk's may be called
-/// again, and has one piece of code, so its other loops go into the new one, too. (A transform of two long
-/// loops, called twice, was interpreted in each for two recordings, and compiled four times.)
+/// `made`: what of the function has good code. A function that is not a chunk may be called again, and has one
+/// piece of code, so what that has goes into the new one, too. (A transform of two long loops, called twice,
+/// had each of them compiled twice, and was interpreted in between.)
 ///
 /// A function can be entered behind each of its calls of functions of Lua, since it may have been left in any
 /// of them, and one that yields behind all others, too; where a loop comes round there, that is the entry.
