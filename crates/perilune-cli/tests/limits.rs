@@ -86,7 +86,7 @@ fn the_end_of_address_space_is_an_error_that_a_program_catches() {
 #[test]
 fn domains_begin_where_address_space_ends() {
     for kib in [60_000, 100_000, 150_000, 200_000, 400_000] {
-        for _ in 0..5 {
+        for _ in 0..20 {
             let limit = format!("ulimit -v {kib}");
             let out = limited(&limit, Path::new("-e"), &[MANY_DOMAINS]);
             let (stdout, stderr) =

@@ -51,8 +51,7 @@ pub(crate) fn watch(main: Option<Weak<Domain>>) {
         return;
     }
     perilune_trace::attach::on_change(notify_session);
-    let thread = std::thread::Builder::new().name("perilune-signals".into()).stack_size(64 << 10);
-    let _ = thread.spawn(move || {
+    let _ = perilune_heap::space::spawn("perilune-signals".into(), 64 << 10, move || {
         loop {
             if !sys::wait_for(fd) {
                 continue;

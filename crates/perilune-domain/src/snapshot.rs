@@ -25,8 +25,7 @@ pub(crate) fn serve_tools() {
     if LAST.swap(request, Ordering::AcqRel) == request {
         return;
     }
-    let thread = std::thread::Builder::new().name("perilune-tools".into()).stack_size(256 << 10);
-    let _ = thread.spawn(move || gather(n, kind));
+    let _ = perilune_heap::space::spawn("perilune-tools".into(), 256 << 10, move || gather(n, kind));
 }
 
 fn gather(request: u32, kind: Request) {

@@ -33,8 +33,8 @@
 //! # The end of a shortage
 //! After a complete collection somebody tries whether the system gives a notable piece again ([`is_over`]).
 //!
-//! Where address space is limited, large requests are refused while there is still something left for the C
-//! library (`space.rs`).
+//! Where address space is limited, requests are refused while there is still something left for the C library
+//! (`space.rs`).
 //!
 //! *Rejected.* A hook for refused allocations: not in stable Rust, and it could only end the process in
 //! another way. Unwinding from wherever an allocation fails: nothing in between is made for that.
@@ -58,10 +58,17 @@ const PROBE: usize = 2 << 20;
 /// itself, and its own requests are smaller.
 const COUNTED: usize = 128 << 10;
 
-/// Whether a request would leave the C library too little of a limited address space.
+/// What the system gives for a request that takes so many bytes more; null, if that would leave the C library
+/// too little of a limited address space.
 #[inline]
-fn is_refused(bytes: usize) -> bool {
-    bytes >= COUNTED && !space::has_headroom(bytes)
+fn of_system(bytes: usize, give: impl FnOnce() -> *mut u8) -> *mut u8 {
+    if bytes >= COUNTED {
+        space::claim(bytes, || Some(give())).unwrap_or(null_mut())
+    } else if space::allows_piece(bytes) {
+        give()
+    } else {
+        null_mut()
+    }
 }
 
 /// The allocator of a program that is to survive the end of memory; see the module's essay.
@@ -113,7 +120,7 @@ pub fn is_over() -> bool {
     let Ok(layout) = Layout::from_size_align(PROBE, 16) else { return false };
     // SAFETY: the layout is not empty; the piece is given back at once.
     let there = unsafe {
-        let p = System.alloc(layout);
+        let p = of_system(PROBE, || System.alloc(layout));
         if !p.is_null() {
             System.dealloc(p, layout);
         }
@@ -211,11 +218,8 @@ unsafe impl GlobalAlloc for Allocator {
             let p = small::alloc(layout.size());
             return if p.is_null() { RESERVE.alloc(layout) } else { p };
         }
-        if is_refused(layout.size()) {
-            return RESERVE.alloc(layout);
-        }
         // SAFETY: the caller's promise.
-        let p = unsafe { System.alloc(layout) };
+        let p = of_system(layout.size(), || unsafe { System.alloc(layout) });
         if p.is_null() { RESERVE.alloc(layout) } else { p }
     }
 
@@ -243,7 +247,7 @@ unsafe impl GlobalAlloc for Allocator {
             };
         }
         // SAFETY: the caller's promise.
-        let p = if is_refused(layout.size()) { null_mut() } else { unsafe { System.alloc_zeroed(layout) } };
+        let p = of_system(layout.size(), || unsafe { System.alloc_zeroed(layout) });
         if !p.is_null() {
             return p;
         }
@@ -262,9 +266,10 @@ unsafe impl GlobalAlloc for Allocator {
         if !RESERVE.contains(p) {
             match (small::fits(layout), small::fits(wanted)) {
                 (true, true) if small::is_same(layout.size(), new) => return p,
-                (false, false) if !is_refused(new.saturating_sub(layout.size())) => {
+                (false, false) => {
+                    let more = new.saturating_sub(layout.size());
                     // SAFETY: the caller's promise; it is the system's.
-                    let to = unsafe { System.realloc(p, layout, new) };
+                    let to = of_system(more, || unsafe { System.realloc(p, layout, new) });
                     if !to.is_null() {
                         return to;
                     }

@@ -25,6 +25,7 @@
 //! own: they could not go back to the system one by one. Another allocator for all: it would have to survive
 //! the end of memory as this one does (`shortage.rs`), and is a dependency.
 
+use crate::space;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, UnsafeCell};
 use std::ptr::null_mut;
@@ -250,8 +251,12 @@ impl Place {
             batch = shelves.0[class].take();
         }
         if batch.is_null() {
+            let layout = layout_of(class);
+            if !space::allows_piece(layout.size()) {
+                return null_mut();
+            }
             // SAFETY: the layout is not empty.
-            return unsafe { System.alloc(layout_of(class)) };
+            return unsafe { System.alloc(layout) };
         }
         // SAFETY: the first piece of a full batch, which is this thread's now.
         self.head = unsafe { (*batch).next };

@@ -110,10 +110,7 @@ impl Desk {
         queue.work.push_back(work);
         if queue.work.len() > queue.idle && queue.helpers < self.most {
             queue.helpers += 1;
-            let helper = std::thread::Builder::new()
-                .name(self.name.into())
-                .stack_size(512 << 10)
-                .spawn(|| self.help());
+            let helper = perilune_heap::space::spawn(self.name.into(), 512 << 10, || self.help());
             if let Err(error) = helper {
                 queue.helpers -= 1;
                 if queue.helpers == 0

@@ -49,9 +49,10 @@ use perilune_vm::machine::{Log, MachineCode, Recording, Specializer, Unexpected}
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
+/// Bytes of the compiling thread's stack.
+const STACK: usize = 2 << 20;
 /// Processor time from the program's beginning to its first tick.
 const FIRST: Duration = Duration::from_millis(4);
 /// From new machine code to the next tick: what the program does now, or soon, has none yet, often as not.
@@ -150,7 +151,7 @@ impl Background {
             drop(self.alarm.lock().unwrap_or_else(PoisonError::into_inner).take());
             let shared = Arc::clone(&self.shared);
             // Without a thread recordings go nowhere, and everything is interpreted.
-            let _ = thread::Builder::new().name("compiler".into()).spawn(move || shared.work());
+            let _ = perilune_heap::space::spawn("compiler".into(), STACK, move || shared.work());
         });
     }
 }

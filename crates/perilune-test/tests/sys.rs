@@ -61,6 +61,36 @@ fn what_is_linux_or_a_processor_is_in_sys() {
     assert!(places.is_empty(), "these belong into the crate's module `sys`: {places:#?}");
 }
 
+/// Crates that a program's domains run on, and the one of them that begins threads without asking for room:
+/// the first worker's, without which nothing runs.
+const OF_DOMAINS: &[(&str, usize)] = &[
+    ("data", 0),
+    ("domain", 1),
+    ("http", 0),
+    ("io", 0),
+    ("spesh", 0),
+    ("stdlib", 0),
+    ("trace", 0),
+    ("vm", 0),
+];
+
+/// A thread that begins where address space ends, and lacks what the C library needs in it, ends the process.
+#[test]
+fn threads_are_begun_where_there_is_room() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder of crates");
+    for (name, allowed) in OF_DOMAINS {
+        let mut all = Vec::new();
+        files(&crates.join(format!("perilune-{name}/src")), &mut all);
+        all.retain(|path| !path.to_string_lossy().ends_with("tests.rs"));
+        let begun = |path: &PathBuf| {
+            let text = code(&fs::read_to_string(path).expect("a readable file"));
+            ["thread::Builder", "thread::spawn"].iter().map(|mark| text.matches(mark).count()).sum::<usize>()
+        };
+        let found: usize = all.iter().map(begun).sum();
+        assert_eq!(found, *allowed, "perilune-{name}: threads are begun by `perilune_heap::space::spawn`");
+    }
+}
+
 #[test]
 fn comments_and_tests_do_not_count() {
     let text = "fn f() {} // libc::f\n/// asm!\n#[cfg(test)]\nmod tests {\n libc::f();";

@@ -158,7 +158,8 @@ impl NativeStacks {
         if let Some(low) = self.free.pop() {
             return Some(low);
         }
-        let slab = stack::map(NATIVE_STACK_SIZE * SLAB)?;
+        let bytes = NATIVE_STACK_SIZE * SLAB;
+        let slab = perilune_heap::space::claim(bytes, || stack::map(bytes))?;
         self.slabs.push(slab);
         for n in (0..SLAB).rev() {
             self.free.push(slab + n * NATIVE_STACK_SIZE);

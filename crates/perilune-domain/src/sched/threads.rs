@@ -186,16 +186,13 @@ fn start_thread(number: usize, body: Box<dyn FnOnce() + Send>) -> io::Result<()>
     if REFUSES.load(Ordering::Relaxed) {
         return Err(crate::sys::too_many_threads());
     }
+    let name = format!("perilune-worker-{number}");
     // A new thread that lacks memory for what the C library needs in it ends the process. The first one is
     // worth the risk: nothing runs without it.
-    if live() > 1 && !perilune_heap::space::has_headroom(STACK) {
-        return Err(io::ErrorKind::OutOfMemory.into());
+    if live() == 1 {
+        return std::thread::Builder::new().name(name).stack_size(STACK).spawn(body).map(drop);
     }
-    std::thread::Builder::new()
-        .name(format!("perilune-worker-{number}"))
-        .stack_size(STACK)
-        .spawn(body)
-        .map(drop)
+    perilune_heap::space::spawn(name, STACK, body)
 }
 
 /// A closure as a job.

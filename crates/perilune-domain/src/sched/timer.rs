@@ -119,11 +119,7 @@ fn lock() -> MutexGuard<'static, Timers> {
 
 /// False if the kernel refuses a thread: the next timer tries again.
 fn start() -> bool {
-    std::thread::Builder::new()
-        .name("perilune-timer".into())
-        .stack_size(256 << 10)
-        .spawn(ring_forever)
-        .is_ok()
+    perilune_heap::space::spawn("perilune-timer".into(), 256 << 10, ring_forever).is_ok()
 }
 
 fn ring_forever() {

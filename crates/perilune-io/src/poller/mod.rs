@@ -341,10 +341,7 @@ impl Poller {
         }
         let (poller, ring) = Poller::new(backend::wants_ring())?;
         let has_ring = ring.is_some();
-        std::thread::Builder::new()
-            .name("perilune-io".into())
-            .stack_size(256 << 10)
-            .spawn(|| POLLER.wait().watch(ring))
+        perilune_heap::space::spawn("perilune-io".into(), 256 << 10, || POLLER.wait().watch(ring))
             .map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::AGAIN))?;
         let poller = POLLER.get_or_init(|| poller);
         if poller.traffic.who() != Who::Thread && !has_ring {

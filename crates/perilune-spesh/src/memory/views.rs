@@ -15,6 +15,7 @@
 use crate::fork::{Lineage, Watched};
 use crate::sys::memory::{PAGE, Pages, Reserve};
 use crate::target;
+use perilune_heap::space;
 use std::fmt;
 use std::io;
 use std::mem::ManuallyDrop;
@@ -83,8 +84,13 @@ impl Drop for Mapping {
 impl Views {
     /// Maps `len` bytes (a multiple of the page size) twice.
     pub fn map(len: usize) -> Result<Views, Refused> {
-        let writable = Mapping::new(Pages::shared(len, Reserve::AsTouched).map_err(Refused::at("mmap"))?);
-        let executable = Mapping::new(writable.pages.again().map_err(Refused::at("mremap"))?);
+        let both = || {
+            let writable = Mapping::new(Pages::shared(len, Reserve::AsTouched).map_err(Refused::at("mmap"))?);
+            let executable = Mapping::new(writable.pages.again().map_err(Refused::at("mremap"))?);
+            Ok((writable, executable))
+        };
+        let (writable, executable) = space::claim(2 * len, || Some(both()))
+            .unwrap_or_else(|| Err(Refused::at("mmap")(io::ErrorKind::OutOfMemory.into())))?;
         executable.pages.make_executable().map_err(Refused::at("mprotect"))?;
         writable.pages.keep_from_children().map_err(Refused::at("madvise"))?;
         let watched = Watched::new(executable.pages.address()).map_err(Refused::at("preparing for forks"))?;

@@ -359,10 +359,7 @@ pub(super) fn let_go(vm: &Vm, file: &File) -> bool {
         return true;
     }
     // Without a thread it is dropped here, which sleeps.
-    let _ = std::thread::Builder::new()
-        .name("perilune-flush".into())
-        .stack_size(128 << 10)
-        .spawn(|| drop(stream));
+    let _ = perilune_heap::space::spawn("perilune-flush".into(), 128 << 10, || drop(stream));
     true
 }
 

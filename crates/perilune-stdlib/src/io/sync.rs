@@ -49,7 +49,7 @@ fn prepare_barriers() -> bool {
     let next = if asked + 1 < PATIENCE { asked + 1 } else { ASKED };
     if BARRIERS.compare_exchange(asked, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() && next == ASKED {
         // Where there is no thread, or no such barrier, all is as it is.
-        let _ = std::thread::Builder::new().name("barriers".into()).stack_size(64 << 10).spawn(|| {
+        let _ = perilune_heap::space::spawn("barriers".into(), 64 << 10, || {
             if sys::prepare_barriers() {
                 BARRIERS.store(READY, Ordering::Relaxed);
             }
