@@ -175,18 +175,25 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// `SETLIST` of so many values.
+    /// `SETLIST` of so many values, or of all up to the top.
     pub(super) fn set_list(&mut self, at: usize) {
         let i = self.code(at);
         let (a, count, start) = (i.a() as usize, i.b() as usize, i.bx());
-        if count == 0 {
-            return self.step(at);
-        }
-        (a..=a + count).for_each(|r| self.flush(r));
+        let is_open = count == 0;
+        let past = if is_open { self.registers() } else { a + count + 1 };
+        (a..past).for_each(|r| self.flush(r));
         let slow = self.aside();
         let (vm, base) = (self.b.use_var(self.vm), self.b.use_var(self.base));
         let register = self.b.ins().iadd_imm_s(base, Self::slot(a) as i64);
-        let [count_of, start_of] = [count as i64, start as i64].map(|n| self.b.ins().iconst(types::I64, n));
+        let count_of = if is_open {
+            let top = self.load(types::I64, vm, layout::VM_TOP);
+            let bytes = self.b.ins().isub(top, register);
+            let values = self.b.ins().ushr_imm_u(bytes, layout::VALUE_SIZE.trailing_zeros() as i64);
+            self.b.ins().iadd_imm_s(values, -1)
+        } else {
+            self.b.ins().iconst(types::I64, count as i64)
+        };
+        let start_of = self.b.ins().iconst(types::I64, start as i64);
         self.ask(layout::set_list(), &[vm, register, count_of, start_of], slow.block);
         let fresh = self.has(Fact::Fresh(self.name_of(a)));
         if let Some(now) = &mut self.now {
@@ -196,7 +203,7 @@ impl Lowering<'_, '_> {
             }
         }
         // Few have been written into the table itself.
-        if count > MOST_ELEMENTS as usize || start > 0 {
+        if is_open || count > MOST_ELEMENTS as usize || start > 0 {
             self.collect_if_due(at, true);
         }
         self.join(at, slow, None);

@@ -101,7 +101,7 @@ op!(
         let quick = match (*native).kind {
             Kind::Leaf => true,
             Kind::Hybrid => !(*vm).needs_native_stack(),
-            Kind::Pcall | Kind::Resume | Kind::Wrap | Kind::Yield => {
+            Kind::Pcall | Kind::Xpcall | Kind::Resume | Kind::Wrap | Kind::Yield => {
                 tail!(call_special, vm, base, pc, k, i, tab)
             }
             _ => false,

@@ -168,7 +168,8 @@ op!(
     let nresults = i.c() as i16 - 1;
     if tab != &raw const HOOKED {
         let to = match (*native_at(func)).kind {
-            Kind::Pcall => quick_pcall(vm, base, func, nresults),
+            Kind::Pcall => quick_pcall::<false>(vm, base, func, nresults),
+            Kind::Xpcall => quick_pcall::<true>(vm, base, func, nresults),
             Kind::Wrap => quick_resume::<false>(vm, base, func, nresults),
             _ => null_mut(),
         };
@@ -179,22 +180,24 @@ op!(
     flow!(vm, (*vm).start_call(func, nresults, 0, CONT_NONE, 0))
 });
 
-/// `pcall` of a Lua function: pushes both frames; the base to go on with, or null.
+/// `pcall` of a Lua function, or `xpcall` (`HANDLER`) of one with another as handler: pushes both frames; the
+/// base to go on with, or null.
 #[inline(always)]
-pub(crate) unsafe fn quick_pcall(
+pub(crate) unsafe fn quick_pcall<const HANDLER: bool>(
     vm: *mut Vm,
     base: *mut Value,
     func: *mut Value,
     nresults: i16,
 ) -> *mut Value {
-    // SAFETY: called for a call of `pcall` at `func`, arguments up to top.
+    // SAFETY: called for a call of it at `func`, arguments up to top.
     unsafe {
-        let callee = func.add(CALL_GAP);
+        let own = func.add(CALL_GAP);
+        let callee = own.add(HANDLER as usize);
         let top = (*vm).lua.top;
-        if top <= callee || (*callee).tag() != Tag::CLOSURE {
+        if top <= callee || (*own).tag() != Tag::CLOSURE || (*callee).tag() != Tag::CLOSURE {
             return null_mut();
         }
-        let p = (*((*callee).payload() as *const LuaClosure)).proto;
+        let p = (*((*own).payload() as *const LuaClosure)).proto;
         let new_base = callee.add(CALL_GAP);
         let args_end = top.add(CALL_GAP - 1);
         let th = (*vm).lua.thread;
@@ -208,13 +211,18 @@ pub(crate) unsafe fn quick_pcall(
             from = from.sub(1);
             copy(from.add(CALL_GAP - 1), from);
         }
+        if HANDLER {
+            // Where an error looks for it.
+            std::ptr::swap(own, callee);
+        }
         (*th).pcalls = nested + 1;
-        *frame(callee) = Frame {
+        *frame(own) = Frame {
             flags: F_NATIVE | F_PCALL,
+            aux: HANDLER as u16,
             shift: nested,
-            ..Frame::native(nresults, slots(base, callee))
+            ..Frame::native(nresults, slots(base, own))
         };
-        push_lua(vm, callee, new_base, p, args_end, -1, (CONT_PCALL, 0));
+        push_lua(vm, own, new_base, p, args_end, -1, (CONT_PCALL, 0));
         new_base
     }
 }

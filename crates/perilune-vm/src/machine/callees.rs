@@ -141,7 +141,8 @@ pub(crate) unsafe extern "C-unwind" fn call_special(
         let running = (*vm).lua.thread;
         let waiting = Waiting::of(vm, base);
         let to = match (*native).kind {
-            Kind::Pcall => quick_pcall(vm, base, func, results),
+            Kind::Pcall => quick_pcall::<false>(vm, base, func, results),
+            Kind::Xpcall => quick_pcall::<true>(vm, base, func, results),
             Kind::Resume => {
                 let co = func.add(CALL_GAP);
                 let is_plain = (*vm).lua.top > co

@@ -235,10 +235,10 @@ impl Site {
         self.runs.saturating_add(self.leaves)
     }
 
-    /// It has called `pcall`, `coroutine.resume`, `coroutine.yield` or the function of a coroutine.
+    /// It has called `pcall`, `xpcall`, `coroutine.resume`, `coroutine.yield` or the function of a coroutine.
     pub fn is_special(&self) -> bool {
         self.native.is_some_and(|native| {
-            matches!(native.kind, Kind::Pcall | Kind::Resume | Kind::Yield | Kind::Wrap)
+            matches!(native.kind, Kind::Pcall | Kind::Xpcall | Kind::Resume | Kind::Yield | Kind::Wrap)
         })
     }
 

@@ -504,6 +504,9 @@ impl Vm {
         let Some(start) = usize::try_from(first - 1).ok().filter(|&start| start <= MAX_ARRAY) else {
             return self.set_each(t, first, values);
         };
+        if t.array_cap == 0 && start == 0 && t.node_count() == 0 && self.set_first_list(t, values)? {
+            return Ok(());
+        }
         let last = start + values.len();
         if last > t.array_cap as usize {
             if t.node_count() > 0 {
@@ -541,6 +544,36 @@ impl Vm {
             table.header.flags &= !TABLE_UNMEASURED;
         }
         Ok(())
+    }
+
+    /// Makes the array of a table that has no elements of just these few values, if none is nil; whether it
+    /// has.
+    fn set_first_list(&mut self, t: Gc<Table>, values: &[Value]) -> LuaResult<bool> {
+        debug_assert!(t.array_cap == 0 && t.header.flags & (TABLE_YOUNG | TABLE_HOLES) == 0);
+        let Some(&head) = values.first().filter(|_| values.len() <= SMALL_ARRAY) else { return Ok(false) };
+        let first = ArrayKind::of(head);
+        let mut kind = first;
+        for &v in values {
+            if v.is_nil() {
+                return Ok(false);
+            }
+            if ArrayKind::of(v) != first {
+                kind = ArrayKind::General;
+            }
+        }
+        let new = self.alloc_buffer(kind.storage(values.len().max(FIRST)))?;
+        self.lua.caches.drained.forget();
+        super::count_work(values.len());
+        let table = edit(&mut self.heap, t);
+        (table.array, table.kind) = (new, kind);
+        table.array_cap = values.len() as u32;
+        table.array_len = table.array_cap;
+        table.header.flags &= !TABLE_UNMEASURED;
+        for (at, &v) in values.iter().enumerate() {
+            // SAFETY: there is room for all of them, and the kind fits each.
+            unsafe { table.set_element(at, v) };
+        }
+        Ok(true)
     }
 
     fn set_each(&mut self, t: Gc<Table>, first: i64, values: &[Value]) -> LuaResult<()> {
