@@ -462,6 +462,7 @@ impl Vm {
                         self.clear_up_to(reached);
                     }
                     let step = self.finish_return(base, base, 2)?;
+                    self.lua.machine.caught = true;
                     // Loops that do nothing but fail need a safepoint too. It does not fail: that error would
                     // leave the `pcall` that has just caught one.
                     if step == Step::Continue && self.heap.gc_due() {

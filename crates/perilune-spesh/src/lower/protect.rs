@@ -7,8 +7,9 @@
 //! `perilune_vm::machine`, `points.rs`).
 //!
 //! An error finds the records written, since whatever may raise one has seen to it. It drops the native
-//! frame, and the interpreter goes on behind the call, or machine code that can be entered there. That is
-//! dear, so a call that has failed while it was recorded is left to the interpreter (`perilune_vm::machine`,
+//! frame, and machine code is entered anew behind the call. So where a call has failed while it was recorded
+//! there is an entry behind it, in loops too, and nothing is known of its results; but one that has always
+//! failed, or is in a function that is built in place, is left to the interpreter (`perilune_vm::machine`,
 //! `callees.rs`), which comes back.
 
 use super::inline::{Inlined, Pcall, is_call_of_lua, needs};
@@ -23,6 +24,7 @@ impl<'a> Lowering<'a, '_> {
     /// it has.
     pub(super) fn protect(&mut self, at: usize) -> bool {
         let Some((native, log)) = self.to_protect(at) else { return false };
+        let fails = self.has_failed(at);
         let i = self.code(at);
         let a = i.a() as usize;
         let own = a + layout::GAP as usize;
@@ -64,8 +66,16 @@ impl<'a> Lowering<'a, '_> {
         self.store(count, thread, layout::THREAD_PCALLS);
         let pcall = Some(Pcall { window: own, has_handler });
         self.build_here(at, Inlined { log, inst, window, arguments, ends: None, pcall, tails: 0 });
-        self.forget_from(a + (i.c() as usize - 1).max(1), at);
-        if !self.loops.iter().any(|l| (l.head..=l.back).contains(&at)) {
+        let results = i.c() as usize - 1;
+        self.forget_from(a + results.max(1), at);
+        if fails {
+            // Of an error they are others.
+            for r in a..a + results {
+                self.flush(r);
+                self.set_unknown(r);
+            }
+            self.come_back(at);
+        } else if !self.loops.iter().any(|l| (l.head..=l.back).contains(&at)) {
             self.come_back(at);
         }
         true
@@ -82,9 +92,8 @@ impl<'a> Lowering<'a, '_> {
             _ => return None,
         };
         let arguments = (i.b() as usize).checked_sub(1 + own)?;
-        // Where a result is wanted it says whether the call has failed.
-        let fails = i.c() > 1 && site.result.only() != Some(Tag::TRUE);
-        if i.c() == 0 || fails || self.is_suspect(at) {
+        let has_entry = self.frame == 0 && self.returns.contains_key(&at) && site.result.contains(Tag::TRUE);
+        if i.c() == 0 || self.has_failed(at) && !has_entry || self.is_suspect(at) {
             return None;
         }
         let window = i.a() as usize + 2 * layout::GAP as usize + own - 1;
@@ -94,6 +103,12 @@ impl<'a> Lowering<'a, '_> {
             i.op() != Some(Op::TailCall) || log.site(at).times() == 0 || !is_call_of_lua(log, at)
         };
         log.proto().code.iter().enumerate().all(ends_plainly).then_some((native, log))
+    }
+
+    /// Whether the call at `at` has failed while it was recorded: where a result is wanted that is what it
+    /// says.
+    fn has_failed(&self, at: usize) -> bool {
+        self.code(at).c() > 1 && self.site(at).result.only() != Some(Tag::TRUE)
     }
 
     /// The running thread, and how many calls of `pcall` it is in.

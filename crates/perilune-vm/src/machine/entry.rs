@@ -285,7 +285,7 @@ unsafe fn run_behind(vm: *mut Vm, base: *mut Value, inst: *mut ProtoInst, entry:
 }
 
 /// A run of machine code has ended like this. If its frame has returned, its caller may be able to go on as
-/// machine code, and so on.
+/// machine code, and so on; and so may the frame whose `pcall` has caught an error that has ended it.
 ///
 /// # Safety
 /// The state is as [`run_untimed`] leaves it.
@@ -293,7 +293,8 @@ unsafe fn run_behind(vm: *mut Vm, base: *mut Value, inst: *mut ProtoInst, entry:
 unsafe fn run_on(vm: *mut Vm, mut exit: u64) -> u64 {
     // SAFETY: whoever has returned has delivered its results to its caller, which is complete.
     unsafe {
-        while exit >= CODES
+        // Each error is caught once, so this comes to an end wherever the code is left again at once.
+        while (exit >= CODES || exit == LEAVE && std::mem::take(&mut (*vm).lua.machine.caught))
             && let Some((base, inst, entry)) = behind(vm)
         {
             exit = run_behind(vm, base, inst, entry);
