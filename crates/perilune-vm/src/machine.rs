@@ -428,6 +428,8 @@ pub(crate) struct Machine {
     /// Machine code has been left for an interrupt that is to be acted on: what a tick finds then is not
     /// interpreted.
     pub polled: bool,
+    /// So many places in classes are to be found by a leaf until the site that asks has its cache renewed.
+    pub missed: u32,
     /// A `pcall` has caught an error since somebody has asked.
     pub caught: bool,
     /// What the code counts in that was left last because something was not as expected. To be compared, not
@@ -462,6 +464,7 @@ impl Default for Machine {
             watched: false,
             sampled: false,
             polled: false,
+            missed: 0,
             caught: false,
             left: std::ptr::null(),
             runs: null_mut(),
