@@ -14,7 +14,8 @@
 //! before it is twice as old, the mean logarithm of what it takes is least if machine code is made when it is
 //! worth twice its cost.) The first [`FREE`] are spent by the margin of others: a small program has its one
 //! or two hot loops compiled by that, which is worth it nearly always, and functions that gain together are
-//! compiled together.
+//! compiled together. And what is saved while a numeric loop goes on that knows how many rounds it has left
+//! ([`Window::ahead`], `perilune_vm::machine`, `rounds.rs`) is no guess: [`MARGIN_OF_LOOPS`].
 //!
 //! A recording shows what the interpreter does. Once most of the time goes by in machine code, that is a
 //! small part of the program, whatever its parts are to each other. So what is saved is a part of the
@@ -60,6 +61,8 @@ const YOUNG: f64 = 12.0e6;
 const GROWN: f64 = 30.0e6;
 /// Until so much has been spent, in nanoseconds, programs count as grown.
 const FREE: f64 = 3.0e6;
+/// What is saved while loops go on that are under way is to be so many times the cost.
+const MARGIN_OF_LOOPS: f64 = 1.3;
 /// What may be spent at the beginning, in nanoseconds.
 const FIRST: i64 = 35_000_000;
 /// So much more,
@@ -185,9 +188,13 @@ impl Budget {
         instructions * INSTRUCTION / recording.nanos() * recording.interpreted * self.expected() as f64
     }
 
-    /// Whether to spend `cost` nanoseconds to save what is worth `worth`. If not, there is an appointment.
-    pub fn invests(&self, worth: f64, cost: f64) -> bool {
+    /// Whether to spend `cost` nanoseconds to save what is worth `worth`, where loops go on for `ahead`
+    /// nanoseconds. If not, there is an appointment.
+    pub fn invests(&self, worth: f64, cost: f64, ahead: f64) -> bool {
         let program = self.program as f64;
+        if worth / program.max(1.0) * ahead >= cost * MARGIN_OF_LOOPS {
+            return true;
+        }
         let margin = if self.spent as f64 + cost <= FREE { MARGIN } else { margin(program) };
         let enough = worth >= cost * margin;
         if !enough && worth > 0.0 {
@@ -232,12 +239,14 @@ pub struct Window {
     pub instructions: f64,
     /// Which part of the program's time recordings stand for: the interpreter's.
     pub interpreted: f64,
+    /// How long loops go on that are under way, in nanoseconds; 0: nothing is known.
+    pub ahead: f64,
 }
 
 impl Window {
     /// What the program would have taken without being recorded. (To take what recording costs from what all
     /// has taken does not do: on a busy machine the rest is anything.)
-    fn nanos(self) -> f64 {
+    pub fn nanos(self) -> f64 {
         (self.instructions * INSTRUCTION + self.library).max(1.0)
     }
 }
@@ -303,15 +312,26 @@ mod tests {
     }
 
     #[test]
+    fn what_is_saved_while_a_loop_goes_on_is_no_guess() {
+        let mut budget = Budget::new();
+        budget.spend(FREE as u64);
+        budget.program = 5_000_000;
+        // As much as it costs, if the program goes on for as long as it has: not of a young one.
+        assert!(!budget.invests(1.0e6, 1.0e6, 0.0) && !budget.invests(1.0e6, 1.0e6, 6.0e6));
+        assert!(budget.invests(1.0e6, 1.0e6, 7.0e6));
+        assert!(!budget.invests(0.0, 1.0e6, f64::MAX));
+    }
+
+    #[test]
     fn young_programs_ask_for_more_than_what_is_spent_anyway() {
         let mut budget = Budget::new();
         budget.program = 10_000_000;
-        assert!(budget.invests(1.1e6, 2.9e6), "a small loop is compiled at once");
-        assert!(!budget.invests(1.9e6, 3.1e6) && budget.invests(8.0e6, 3.1e6));
+        assert!(budget.invests(1.1e6, 2.9e6, 0.0), "a small loop is compiled at once");
+        assert!(!budget.invests(1.9e6, 3.1e6, 0.0) && budget.invests(8.0e6, 3.1e6, 0.0));
         budget.spend(2_000_000);
-        assert!(!budget.invests(1.0e6, 1.1e6) && budget.invests(0.4e6, 0.9e6));
+        assert!(!budget.invests(1.0e6, 1.1e6, 0.0) && budget.invests(0.4e6, 0.9e6, 0.0));
         budget.program = 60_000_000;
-        assert!(budget.invests(0.4e6, 1.1e6));
+        assert!(budget.invests(0.4e6, 1.1e6, 0.0));
     }
 
     #[test]

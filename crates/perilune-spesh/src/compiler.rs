@@ -493,7 +493,9 @@ impl Compiler {
         let price = self.price.of_bytecode(unit.len(), self.profiles.compiled(log));
         let price = price * PROMISING * f64::exp2(self.profiles.tries(log) as f64);
         let is_worth_it = match purse {
-            Some((budget, window)) => budget.invests(budget.worth(Cost::best(usual), window), price),
+            Some((budget, window)) => {
+                budget.invests(budget.worth(Cost::best(usual), window), price, window.ahead)
+            }
             None => self.profiles.may_try(log),
         };
         if unit.len() > budget::LARGEST || !is_worth_it {
@@ -727,5 +729,5 @@ fn too_little<'a>(
     }
     let (budget, window) = purse?;
     let worth = budget.worth(saves, window);
-    (!budget.invests(worth, price)).then_some(Why::TooLittle(worth, price))
+    (!budget.invests(worth, price, window.ahead)).then_some(Why::TooLittle(worth, price))
 }

@@ -123,6 +123,8 @@ struct Recordings {
     library: f64,
     /// What the last one says.
     interpreted: f64,
+    /// How long loops go on that were under way in the last one, in nanoseconds.
+    ahead: f64,
 }
 
 impl Recordings {
@@ -134,6 +136,13 @@ impl Recordings {
         fade(&mut self.instructions, recording.instructions as f64);
         fade(&mut self.library, recording.library as f64);
         self.interpreted = recording.interpreted as f64;
+        let own = Window {
+            library: recording.library as f64,
+            instructions: recording.instructions as f64,
+            interpreted: 1.0,
+            ahead: 0.0,
+        };
+        self.ahead = (recording.ahead * own.nanos()).max(recording.ahead_nanos);
     }
 
     /// What is left by now of what was `weight` at recording `at`.
@@ -147,6 +156,7 @@ impl Recordings {
             library: self.library / self.count,
             instructions: self.instructions / self.count,
             interpreted: self.interpreted,
+            ahead: self.ahead,
         }
     }
 }
@@ -410,7 +420,7 @@ mod tests {
     use super::*;
 
     fn recording(instructions: u32, library: u64) -> Recording {
-        Recording { logs: Vec::new(), instructions, library, interpreted: 1.0 }
+        Recording { logs: Vec::new(), instructions, library, interpreted: 1.0, ahead: 0.0, ahead_nanos: 0.0 }
     }
 
     #[test]

@@ -72,6 +72,7 @@ mod paths;
 mod patience;
 mod points;
 mod room;
+mod rounds;
 mod site;
 mod stepper;
 mod ticks;
@@ -428,6 +429,8 @@ pub(crate) struct Machine {
     /// Machine code has been left for an interrupt that is to be acted on: what a tick finds then is not
     /// interpreted.
     pub polled: bool,
+    /// The loops that were under way when the last recording ended, and what the thread had taken.
+    rounds: (rounds::Rounds, u64),
     /// So many places in classes are to be found by a leaf until the site that asks has its cache renewed.
     pub missed: u32,
     /// A `pcall` has caught an error since somebody has asked.
@@ -464,6 +467,7 @@ impl Default for Machine {
             watched: false,
             sampled: false,
             polled: false,
+            rounds: Default::default(),
             missed: 0,
             caught: false,
             left: std::ptr::null(),

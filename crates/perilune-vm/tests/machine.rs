@@ -257,3 +257,57 @@ fn a_tick_that_finds_a_native_is_for_the_function_that_it_calls() {
     run(&mut vm, "local n = 0\ncalls(function(a, b)\nn = n + 1 return a < b\nend)\nassert(n == 10)");
     assert_eq!(found.0.lock().unwrap().first(), Some(&2));
 }
+
+/// Writes down how much longer loops were to go on, in times of each recording.
+#[derive(Debug, Default)]
+struct Ahead(Mutex<Vec<f64>>);
+
+impl Specializer for Ahead {
+    fn code_of(&self, _: &Arc<Proto>) -> Option<Arc<MachineCode>> {
+        None
+    }
+
+    fn quota(&self) -> u32 {
+        60
+    }
+
+    fn compile(&self, recording: Recording) -> Vec<(usize, Arc<MachineCode>)> {
+        self.0.lock().unwrap().push(recording.ahead);
+        Vec::new()
+    }
+}
+
+/// There is a tick.
+static TICKS: Native = Native::leaf("ticks", |vm: &mut Vm| -> LuaResult<u32> {
+    vm.interrupt_handle().raise_cause(TICK);
+    Ok(0)
+});
+
+fn ahead(code: &str) -> Vec<f64> {
+    let mut vm = Vm::new();
+    perilune_stdlib::open_libs(&mut vm).unwrap();
+    let specializer = Arc::new(Ahead::default());
+    vm.set_specializer(specializer.clone());
+    vm.set_global("ticks", Value::native(&TICKS)).unwrap();
+    run(&mut vm, code);
+    let ahead = specializer.0.lock().unwrap().clone();
+    assert!(!ahead.is_empty(), "{code}");
+    ahead
+}
+
+#[test]
+fn recordings_say_how_much_longer_loops_go_on() {
+    // Some five instructions a round: a recording is a dozen rounds of a thousand.
+    let long = ahead("local n = 0 for i = 1, 1000 do ticks() n = n + i end assert(n == 500500)");
+    assert!(long[0] > 40.0 && long[0] < 250.0 && long.last() < long.first(), "{long:?}");
+    // So does one further down, of a function that runs in it.
+    let called = ahead(
+        "local n = 0 local function add(i) ticks() n = n + i end for i = 1, 1000 do add(i) end assert(n == 500500)",
+    );
+    assert!(called.iter().any(|&ahead| ahead > 40.0 && ahead < 250.0), "{called:?}");
+    // What ends by a condition does not know.
+    let asks = ahead("local n = 0 while n < 1000 do ticks() n = n + 1 end");
+    assert!(asks.iter().all(|&ahead| ahead == 0.0), "{asks:?}");
+    let floats = ahead("local n = 0 for i = 1.0, 1000.0 do ticks() n = n + 1 end");
+    assert!(floats.iter().all(|&ahead| ahead == 0.0), "{floats:?}");
+}

@@ -13,6 +13,7 @@
 
 use super::LOOP_ENTRIES;
 use super::paths::{AccessPlace, MOST_PATHS, OperatorPlace, Path, access_place, operator_place, path};
+use super::rounds::Rounds;
 use super::site::{APPENDS, Cache, OTHER_KEY, OTHER_OBJECT, Site, Tags};
 use super::{Operand, Operator};
 use crate::Vm;
@@ -188,6 +189,11 @@ pub struct Recording {
     /// Which part of the program's time is the interpreter's by now, as far as can be told: what is recorded
     /// is a part of that.
     pub interpreted: f32,
+    /// How much longer loops go on that are under way, in times of what the recording has taken, if they are
+    /// not left early. 0: nothing is known.
+    pub ahead: f64,
+    /// The same in nanoseconds of processor time, by what has gone by since the recording before.
+    pub ahead_nanos: f64,
 }
 
 /// So many instructions are recorded behind an exit.
@@ -218,6 +224,8 @@ pub(crate) struct Logging {
     since: u64,
     /// What those before it have taken.
     library: u64,
+    /// The loops that were under way when this began.
+    rounds: Rounds,
 }
 
 impl Logging {
@@ -352,7 +360,15 @@ impl Vm {
             begun: (now_ns(), ticks()),
             since: 0,
             library: 0,
+            rounds: Rounds::default(),
         };
+        if !lesson {
+            // SAFETY: who wants a recording has left complete frames. The running one goes on at its `pc`.
+            logging.rounds = unsafe {
+                let (base, pc) = (self.lua.base, (*frame(self.lua.base)).pc);
+                self.rounds((!pc.is_null()).then(|| (base, (*(*frame_closure(base)).proto).position(pc))))
+            };
+        }
         // SAFETY: the caller's promise.
         unsafe { logging.number(inst) };
         self.lua.machine.logging = Some(Box::new(logging));
@@ -608,9 +624,16 @@ impl Vm {
         // The thread may have waited for a processor meanwhile. It may also be another one than that which
         // began, and have taken less.
         let library = (nanos as f64 * (logging.library as f64 / passed as f64).min(1.0)) as u64;
+        // SAFETY: the frames are complete, but that the running one may not have the `pc` of its instruction,
+        // which is the last one.
+        let rounds = unsafe { self.rounds(logging.last.map(|(_, base, at)| (base, at))) };
+        let ahead = rounds.ahead(&logging.rounds);
+        let (last, then) = std::mem::replace(&mut self.lua.machine.rounds, (rounds, now_ns()));
+        let ahead_nanos = logging.rounds.ahead(&last) * logging.begun.0.saturating_sub(then) as f64;
         let logs = logging.logs.into_iter().map(|(_, log)| log).collect();
         let interpreted = self.lua.machine.ticks.interpreted();
-        let recording = Recording { logs, instructions: logging.seen, library, interpreted };
+        let recording =
+            Recording { logs, instructions: logging.seen, library, interpreted, ahead, ahead_nanos };
         let (functions, instructions) =
             (Count::from(recording.logs.len()), Count::from(recording.instructions as usize));
         perilune_trace::emit(event::CompileQueued { functions, instructions });
