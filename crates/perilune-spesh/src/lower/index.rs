@@ -194,6 +194,9 @@ impl Lowering<'_, '_> {
             }
             ArrayKind::Bool => {
                 let (tag, payload) = self.boolean_at(address);
+                if slow.exits && miss.is_none() && self.jump_at_once(at, tag) {
+                    return;
+                }
                 self.put(a, tag, payload);
                 Ty::Any
             }
@@ -450,7 +453,7 @@ impl Lowering<'_, '_> {
         self.is_writable_array((name, table, kind), index, stored, grows);
         let address = self.place_of(array, index, kind);
         self.store_element(kind, stored, address);
-        let length = self.b.ins().iadd_imm_s(index, 1);
+        let length = self.plus(index, 1);
         let short = self.b.ins().ireduce(types::I32, length);
         self.store(short, table, layout::TABLE_LENGTH);
         // Another name may be that of the same table.

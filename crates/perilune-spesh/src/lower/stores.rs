@@ -16,8 +16,8 @@ use super::{Known, Lowering, Name, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
 use perilune_syntax::bytecode::RK_CONST;
 use perilune_syntax::{Constant, Op};
-use perilune_vm::{ArrayKind, Tag};
 use perilune_vm::machine::{Cache, layout};
+use perilune_vm::{ArrayKind, Tag};
 
 /// A value to be stored.
 pub(super) struct Stored {

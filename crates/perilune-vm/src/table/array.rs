@@ -190,6 +190,33 @@ impl Table {
         }
     }
 
+    /// Writes the elements from `at` (from 0) on.
+    ///
+    /// # Safety
+    /// As [`Table::set_element`], for each of them.
+    unsafe fn set_elements(&mut self, at: usize, values: &[Value]) {
+        debug_assert!(at + values.len() <= self.array_cap as usize);
+        debug_assert!(self.kind == ArrayKind::General || values.iter().all(|&v| self.accepts(v)));
+        let values = values.iter().enumerate();
+        // SAFETY: as the caller says.
+        unsafe {
+            match self.kind {
+                ArrayKind::General => {
+                    let to = self.array.cast::<Value>().add(at);
+                    values.for_each(|(i, &v)| *to.add(i) = v);
+                }
+                ArrayKind::Int | ArrayKind::Float => {
+                    let to = self.array.cast::<u64>().add(at);
+                    values.for_each(|(i, v)| *to.add(i) = v.payload());
+                }
+                ArrayKind::Bool => {
+                    let to = self.array.add(at);
+                    values.for_each(|(i, v)| *to.add(i) = v.tag().0);
+                }
+            }
+        }
+    }
+
     /// Gives a young array its true size.
     #[inline]
     pub(super) fn settle_size(&mut self) {
@@ -459,11 +486,21 @@ impl Vm {
             return Ok(());
         }
         let (len, cap) = (t.array_len as usize, t.array_cap as usize);
-        if len == 0 && ArrayKind::General.storage(cap) <= self.array_storage(t) {
-            edit(&mut self.heap, t).kind = ArrayKind::General;
-            return Ok(());
+        if ArrayKind::General.storage(cap) > self.array_storage(t) {
+            return self.move_array(t, ArrayKind::General, len, cap);
         }
-        self.move_array(t, ArrayKind::General, len, cap)
+        super::count_work(len);
+        let table = edit(&mut self.heap, t);
+        for at in (0..len).rev() {
+            // SAFETY: there is storage for `cap` values. Elements are no larger than values: those below `at`
+            // lie below what is written.
+            unsafe {
+                let v = table.element(at);
+                table.array.cast::<Value>().add(at).write(v);
+            }
+        }
+        table.kind = ArrayKind::General;
+        Ok(())
     }
 
     /// Makes the array one that may have nils.
@@ -583,10 +620,10 @@ impl Vm {
         if used == 0 {
             return Ok(());
         }
-        if len == 0 && ArrayKind::of_all(&values[..used]) != ArrayKind::General {
+        let fits = len == 0 && ArrayKind::of_all(&values[..used]) != ArrayKind::General;
+        if fits {
             self.choose_kind(t, values[0])?;
-        }
-        if !values[..used].iter().all(|&v| t.accepts(v)) {
+        } else if !values[..used].iter().all(|&v| t.accepts(v)) {
             self.widen(t)?;
             if values[..used].iter().any(|v| v.is_nil()) {
                 self.open_holes(t)?;
@@ -594,10 +631,8 @@ impl Vm {
             }
         }
         let table = edit(&mut self.heap, t);
-        for (i, &v) in values[..used].iter().enumerate() {
-            // SAFETY: room was made, and the kind fits all values.
-            unsafe { table.set_element(len + i, v) };
-        }
+        // SAFETY: room was made, and the kind fits all values.
+        unsafe { table.set_elements(len, &values[..used]) };
         table.array_len += used as u32;
         if table.array_len == table.array_cap {
             table.header.flags &= !TABLE_UNMEASURED;
