@@ -466,12 +466,21 @@ impl Vm {
     }
 
     /// Gives a dense array without elements the kind that fits `v`, not nil, most tightly.
+    #[inline(always)]
     fn choose_kind(&mut self, t: Gc<Table>, v: Value) -> LuaResult<()> {
         let kind = ArrayKind::of(v);
         debug_assert!(!t.has_holes() && t.array_len == 0 && !v.is_nil());
-        if kind == t.kind {
-            return Ok(());
+        // What has room for large elements has room for smaller ones.
+        if kind.element_size() > t.kind.element_size() {
+            return self.enlarge_elements(t, kind);
         }
+        edit(&mut self.heap, t).kind = kind;
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enlarge_elements(&mut self, t: Gc<Table>, kind: ArrayKind) -> LuaResult<()> {
         let cap = t.array_cap as usize;
         if kind.storage(cap) > self.array_storage(t) {
             return self.move_array(t, kind, 0, cap);
@@ -553,6 +562,7 @@ impl Vm {
     }
 
     /// Stores `v`, not nil, behind the last element of a dense array that has room for it.
+    #[inline]
     pub(super) fn push_element(&mut self, t: Gc<Table>, v: Value) -> LuaResult<()> {
         let len = t.array_len as usize;
         debug_assert!(!t.has_holes() && len < t.array_cap as usize && !v.is_nil());
