@@ -5,7 +5,7 @@
 //! and wrong as a key.
 
 use crate::State;
-use crate::object::{LuaClosure, NativeClosure, ProtoInst, Table, Thread, Upval, Userdata};
+use crate::object::{ArrayKind, LuaClosure, NativeClosure, ProtoInst, Table, Thread, Upval, Userdata};
 use crate::value::{Tag, Value};
 use perilune_heap::Obj;
 
@@ -26,6 +26,7 @@ pub(crate) unsafe fn check_object(lua: &State, obj: Obj) {
             Tag::TABLE => {
                 let t = &*(p as *mut Table);
                 t.general_elements().iter().for_each(|&v| held(v, "an array part"));
+                check_booleans(t);
                 t.field_values().iter().for_each(|&v| held(v, "a field"));
                 for node in t.node_slice() {
                     held(node.value(), "a node");
@@ -57,6 +58,18 @@ pub(crate) unsafe fn check_object(lua: &State, obj: Obj) {
             }
             Tag::THREAD => check_stack(lua, p as *mut Thread),
             _ => {}
+        }
+    }
+}
+
+/// The elements of an array of booleans are the tags of such.
+fn check_booleans(t: &Table) {
+    if t.kind == ArrayKind::Bool {
+        assert!(!t.has_holes(), "an array of booleans has holes");
+        for at in 0..t.extent() {
+            // SAFETY: within `extent`, and elements are bytes.
+            let tag = Tag(unsafe { *t.array.add(at) });
+            assert!(tag.is_boolean(), "an array of booleans holds the tag {tag:?}");
         }
     }
 }

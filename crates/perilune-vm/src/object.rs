@@ -70,6 +70,8 @@ pub enum ArrayKind {
     Int = 1,
     /// `f64` elements.
     Float = 2,
+    /// `false` and `true`: the elements are their tags.
+    Bool = 3,
 }
 
 /// A table. See `table.rs` for the algorithms and invariants.
@@ -92,7 +94,8 @@ pub struct Table {
     /// Values of the shape's fields: right behind this struct (inline) or in a buffer; null if `slot_cap`
     /// is 0.
     pub(crate) slots: *mut Value,
-    /// `array_cap` elements of 16 bytes (General) or 8 (Int, Float); which are in use: `table/array.rs`.
+    /// `array_cap` elements of 16 bytes (General), 8 (Int, Float) or 1 (Bool); which are in use:
+    /// `table/array.rs`.
     /// Inline (behind the slots) or in a buffer; null if none.
     pub(crate) array: *mut u8,
     pub(crate) array_len: u32,

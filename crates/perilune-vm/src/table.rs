@@ -3,7 +3,7 @@
 //! A table has up to three parts; each key has exactly one home.
 //!
 //! * **Array part**: integer keys `1..=array_cap`. All-integer and all-float arrays store bare 8-byte
-//!   elements ([`ArrayKind`]), a General one 16-byte values, nil allowed. The first element decides; a value
+//!   elements, all-boolean ones a byte each ([`ArrayKind`]), a General one 16-byte values, nil allowed. The first element decides; a value
 //!   that does not fit widens the array to General. See `table/array.rs`.
 //! * **Slots**: string keys while the table has a shape (`shape.rs`). Slot *i* holds field *i* of the shape;
 //!   nil means absent.

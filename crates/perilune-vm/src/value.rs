@@ -68,6 +68,12 @@ impl Tag {
     /// A function inside an island: a function to programs.
     pub const SHARED_FUNCTION: Tag = Tag(18);
 
+    /// Whether values with this tag are false or true.
+    #[inline(always)]
+    pub(crate) const fn is_boolean(self) -> bool {
+        self.0.wrapping_sub(Tag::FALSE.0) <= Tag::TRUE.0 - Tag::FALSE.0
+    }
+
     /// The basic type of values with this tag.
     pub(crate) const fn type_of(self) -> Type {
         match self {

@@ -365,18 +365,56 @@ impl Lowering<'_, '_> {
             return;
         }
         let tag = self.tag_of(r);
+        self.jump_by_tag(to, tag, wanted, |this| {
+            if let Some(set) = set {
+                this.copy_slot(set, r);
+            }
+        });
+    }
+
+    /// Jumps if the truth of a value with this tag is `wanted`, and does something on that way.
+    fn jump_by_tag(
+        &mut self,
+        to: usize,
+        tag: crate::backend::clif::Value,
+        wanted: bool,
+        there_does: impl FnOnce(&mut Self),
+    ) {
         let order = if wanted { IntCC::UnsignedGreaterThan } else { IntCC::UnsignedLessThanOrEqual };
         let jumps = self.b.ins().icmp_imm_u(order, tag, Tag::FALSE.0 as i64);
         let [there, on] = [(); 2].map(|()| self.b.create_block());
         self.b.ins().brif(jumps, there, &[], on, &[]);
         self.go_to(there);
         let known = self.now.clone();
-        if let Some(set) = set {
-            self.copy_slot(set, r);
-        }
+        there_does(self);
         self.edge(to);
         self.now = known;
         self.go_to(on);
+    }
+
+    /// Instruction `at` gives its register a value with this tag. If the next one, which no other way leads
+    /// to, asks for its truth and nobody for anything else, as in `if flags[i] then`, does that one as well:
+    /// the value is stored nowhere. Whether it has done so.
+    pub(super) fn jump_at_once(&mut self, at: usize, tag: crate::backend::clif::Value) -> bool {
+        let (a, next) = (self.code(at).a(), at + 1);
+        let i = self.code(next);
+        let wanted = match i.op() {
+            Some(Op::JumpIf) => true,
+            Some(Op::JumpIfNot) => false,
+            _ => return false,
+        };
+        let is_met = self.blocks.contains_key(&next) || self.heads.contains(&next) || !self.contains(next);
+        let matters = self.own().live_behind(next).contains(a) || self.captured.contains(a);
+        if i.a() != a || is_met || matters {
+            return false;
+        }
+        let to = self.target(next).expect("a verified jump");
+        self.set_unknown(a as usize);
+        self.at = next;
+        self.jump_by_tag(to, tag, wanted, |_| {});
+        self.at = at;
+        self.done = Some(next);
+        true
     }
 
     /// Jumps if the comparison of register a with b, a register or a constant, is `wanted`.

@@ -158,11 +158,14 @@ impl Lowering<'_, '_> {
         let result = self.result(at);
         let (name, table) = self.table_in(at, b, slow.block);
         let key = self.key_of_element(at, i.c(), i.op() == Some(Op::GetInt));
-        let fits = |kind| Self::type_of_elements(kind) == Ty::Any || Self::type_of_elements(kind) == result;
+        let fits = |kind| match kind {
+            ArrayKind::General => true,
+            ArrayKind::Int | ArrayKind::Float | ArrayKind::Bool => Self::type_of_elements(kind) == result,
+        };
         let element = self.array_kind(at).filter(|(kind, _)| fits(*kind));
         let (Some(key), Some((kind, kinds))) = (key, element) else {
-            match key.filter(|_| arrays & OTHER_KEY == 0 && Self::numbers(arrays).len() == 2) {
-                Some(key) => self.get_number(at, table, key, result, slow.block),
+            match key.filter(|_| arrays & OTHER_KEY == 0 && Self::dense_kinds(arrays).len() > 1) {
+                Some(key) => self.get_dense(at, table, key, result, slow.block),
                 None => self.get_by_key(at, (name, table), result, slow.block),
             }
             return self.join(at, slow, Some((a, result)));
@@ -176,21 +179,31 @@ impl Lowering<'_, '_> {
         let to = miss.as_ref().map_or(slow.block, |miss| miss.block);
         let index = self.number_of_element(key, to);
         let address = self.element_at(array, length, index, kind, to);
-        let ty = Self::type_of_elements(kind);
-        let ty = if ty == Ty::Any && result == Ty::Any && self.site(at).result.contains(Tag::NIL) {
-            self.take_or_nil(at, table, address, 0, to);
-            Ty::Any
-        } else if ty == Ty::Any {
-            self.take(at, address, 0, to)
-        } else {
-            let class = if ty == Ty::Float { types::F64 } else { types::I64 };
-            let val = self.load(class, address, 0);
-            self.define(a, Known { ty, val });
-            ty
+        let ty = match kind {
+            ArrayKind::General if result == Ty::Any && self.site(at).result.contains(Tag::NIL) => {
+                self.take_or_nil(at, table, address, 0, to);
+                Ty::Any
+            }
+            ArrayKind::General => self.take(at, address, 0, to),
+            ArrayKind::Int | ArrayKind::Float => {
+                let ty = Self::type_of_elements(kind);
+                let class = if ty == Ty::Float { types::F64 } else { types::I64 };
+                let val = self.load(class, address, 0);
+                self.define(a, Known { ty, val });
+                ty
+            }
+            ArrayKind::Bool => {
+                let (tag, payload) = self.boolean_at(address);
+                if slow.exits && miss.is_none() && self.jump_at_once(at, tag) {
+                    return;
+                }
+                self.put(a, tag, payload);
+                Ty::Any
+            }
         };
         if let Some(miss) = miss {
             self.join_with(at, miss, |this| match arrays & OTHER_KEY {
-                0 if kinds => this.get_number(at, table, key, ty, slow.block),
+                0 if kinds => this.get_dense(at, table, key, ty, slow.block),
                 0 => this.get_by_leaf(at, table, ty, slow.block),
                 _ => this.get_by_key(at, (name, table), ty, slow.block),
             });
@@ -198,36 +211,50 @@ impl Lowering<'_, '_> {
         self.join(at, slow, Some((a, ty)));
     }
 
-    /// The kinds of arrays of numbers among these of a site.
-    fn numbers(arrays: u8) -> Vec<ArrayKind> {
-        let kinds = [ArrayKind::Int, ArrayKind::Float].into_iter();
-        kinds.filter(|&kind| arrays & 1 << kind as u8 != 0).collect()
+    /// The kinds among these of a site whose elements have no tags of their own, or nothing else.
+    fn dense_kinds(arrays: u8) -> Vec<ArrayKind> {
+        let dense = ArrayKind::ALL.into_iter().filter(|kind| *kind != ArrayKind::General);
+        dense.filter(|&kind| arrays & 1 << kind as u8 != 0).collect()
     }
 
-    /// What an array of numbers, of a kind that the log has seen at `at`, has for the key becomes the
-    /// register of this instruction; whatever else it is, a leaf gets. `{0, 0, 1}` and `{0.5, 0, 1}` are
+    /// What an array of numbers or booleans, of a kind that the log has seen at `at`, has for the key becomes
+    /// the register of this instruction; whatever else it is, a leaf gets. `{0, 0, 1}` and `{0.5, 0, 1}` are
     /// arrays of two kinds.
-    fn get_number(&mut self, at: usize, table: Value, key: Key, ty: Ty, slow: Block) {
+    fn get_dense(&mut self, at: usize, table: Value, key: Key, ty: Ty, slow: Block) {
         let miss = self.aside();
         let own = self.load(types::I8, table, layout::TABLE_KIND);
-        let found = self.b.create_block();
+        let [found, numbers, booleans] = [(); 3].map(|()| self.b.create_block());
         let tag = self.b.append_block_param(found, types::I8);
-        for kind in Self::numbers(self.site(at).arrays) {
+        let payload = self.b.append_block_param(found, types::I64);
+        let tag_of_numbers = self.b.append_block_param(numbers, types::I8);
+        let kinds = Self::dense_kinds(self.site(at).arrays);
+        for &kind in &kinds {
             let next = self.b.create_block();
             let same = self.b.ins().icmp_imm_u(IntCC::Equal, own, kind as i64);
-            let of_elements = Self::type_of_elements(kind).tag().expect("an array of numbers");
-            let tag = self.b.ins().iconst(types::I8, of_elements.0 as i64);
-            self.b.ins().brif(same, found, &[tag.into()], next, &[]);
+            match Self::type_of_elements(kind).tag() {
+                Some(tag) => {
+                    let tag = self.b.ins().iconst(types::I8, tag.0 as i64);
+                    self.b.ins().brif(same, numbers, &[tag.into()], next, &[]);
+                }
+                None => _ = self.b.ins().brif(same, booleans, &[], next, &[]),
+            }
             self.go_to(next);
         }
         self.b.ins().jump(miss.block, &[]);
+        let has_numbers = kinds.iter().any(|kind| kind.is_number());
+        if has_numbers {
+            self.go_to(numbers);
+            let address = self.dense_element(table, key, ArrayKind::Int, miss.block);
+            let payload = self.load(types::I64, address, 0);
+            self.b.ins().jump(found, &[tag_of_numbers.into(), payload.into()]);
+        }
+        if kinds.contains(&ArrayKind::Bool) {
+            self.go_to(booleans);
+            let address = self.dense_element(table, key, ArrayKind::Bool, miss.block);
+            let (tag, payload) = self.boolean_at(address);
+            self.b.ins().jump(found, &[tag.into(), payload.into()]);
+        }
         self.go_to(found);
-        let length = self.load(types::I32, table, layout::TABLE_LENGTH);
-        let length = self.b.ins().uextend(types::I64, length);
-        let array = self.load(types::I64, table, layout::TABLE_ARRAY);
-        let index = self.number_of_element(key, miss.block);
-        let address = self.element_at(array, length, index, ArrayKind::Int, miss.block);
-        let payload = self.load(types::I64, address, 0);
         let a = self.code(at).a() as usize;
         match ty.tag() {
             None => self.put(a, tag, payload),
@@ -238,6 +265,16 @@ impl Lowering<'_, '_> {
             }
         }
         self.join_with(at, miss, |this| this.get_by_leaf(at, table, ty, slow));
+    }
+
+    /// The address of what a table has for the key in its array, whose kind has as large elements as this
+    /// one; else goes to `miss`.
+    fn dense_element(&mut self, table: Value, key: Key, kind: ArrayKind, miss: Block) -> Value {
+        let length = self.load(types::I32, table, layout::TABLE_LENGTH);
+        let length = self.b.ins().uextend(types::I64, length);
+        let array = self.load(types::I64, table, layout::TABLE_ARRAY);
+        let index = self.number_of_element(key, miss);
+        self.element_at(array, length, index, kind, miss)
     }
 
     /// The address of element `index`, if there is one.
@@ -252,13 +289,6 @@ impl Lowering<'_, '_> {
         let within = self.b.ins().icmp(IntCC::UnsignedLessThan, index, length);
         self.unless(within, miss);
         self.place_of(array, index, kind)
-    }
-
-    fn place_of(&mut self, array: Value, index: Value, kind: ArrayKind) -> Value {
-        let shift = if kind == ArrayKind::General { 4 } else { 3 };
-        let shift = self.b.ins().iconst(types::I64, shift);
-        let offset = self.b.ins().ishl(index, shift);
-        self.b.ins().iadd(array, offset)
     }
 
     /// Stores by a leaf; what is known of tables afterwards is for the caller to say.
@@ -311,11 +341,7 @@ impl Lowering<'_, '_> {
             self.take_away(at, (name, table), key, &stored, slow.block);
             return self.join(at, slow, None);
         }
-        let fits = |kind| {
-            let ty = Self::type_of_elements(kind);
-            ty == Ty::Any || ty.tag() == stored.known
-        };
-        let element = self.array_kind(at).filter(|(kind, _)| fits(*kind));
+        let element = self.array_kind(at).filter(|(kind, _)| Self::may_be_element(*kind, &stored));
         let (Some(key), Some((kind, kinds))) = (key, element) else {
             self.set_by_key(at, (name, table), &stored, slow.block);
             return self.join(at, slow, None);
@@ -331,13 +357,12 @@ impl Lowering<'_, '_> {
         let address = self.element_at(array, length, index, kind, to);
         // What takes an element away makes a hole.
         let hole = if any { to } else { slow.block };
-        self.is_something(&stored, hole);
-        self.is_writable((Some(name), table), index, &stored, slow.block);
+        self.is_element(kind, &stored, hole);
+        self.is_writable_array((name, table, kind), index, &stored, slow.block);
         if kind == ArrayKind::General {
-            self.replace(address, 0, &stored, hole);
-        } else {
-            self.store(stored.payload, address, 0);
+            self.is_there(address, 0, hole);
         }
+        self.store_element(kind, &stored, address);
         if any {
             for other in [miss, early].into_iter().flatten() {
                 self.join_with(at, other, |this| match arrays & OTHER_KEY {
@@ -424,15 +449,11 @@ impl Lowering<'_, '_> {
         let dense = self.b.ins().icmp_imm_u(IntCC::Equal, holes, 0);
         self.unless(dense, grows);
         self.lacks_metamethod(table, layout::NO_NEWINDEX, grows);
-        self.is_something(stored, grows);
-        self.is_writable((Some(name), table), index, stored, grows);
+        self.is_element(kind, stored, grows);
+        self.is_writable_array((name, table, kind), index, stored, grows);
         let address = self.place_of(array, index, kind);
-        if kind == ArrayKind::General {
-            self.store_stored(stored, address, 0);
-        } else {
-            self.store(stored.payload, address, 0);
-        }
-        let length = self.b.ins().iadd_imm_s(index, 1);
+        self.store_element(kind, stored, address);
+        let length = self.plus(index, 1);
         let short = self.b.ins().ireduce(types::I32, length);
         self.store(short, table, layout::TABLE_LENGTH);
         // Another name may be that of the same table.

@@ -235,7 +235,6 @@ impl Lowering<'_, '_> {
         let wanted = self.fixed.get(&head).map_or(Ty::Any, |known| known[a + VALUE].ty);
         // Numbers of both kinds are what the way to the head makes of them.
         let wanted = if wanted == Ty::Number { Ty::Any } else { wanted };
-        let elements = Self::type_of_elements(kind);
         let Some(index) = self.visited(a + CONTROL, iteration.is_next() && first, help) else {
             self.b.ins().jump(help, &[]);
             return self.now = None;
@@ -264,18 +263,18 @@ impl Lowering<'_, '_> {
         // An element.
         self.go_to(on);
         self.now = known;
-        let shift = if elements == Ty::Any { 4 } else { 3 };
-        let offset = self.b.ins().ishl_imm_u(index, shift);
-        let address = self.b.ins().iadd(array, offset);
-        let value = match (elements, wanted) {
-            (Ty::Any, Ty::Any) => {
+        let address = self.place_of(array, index, kind);
+        let value = match (kind, wanted) {
+            (ArrayKind::General, Ty::Any) => {
                 let tag = self.load(types::I8, address, layout::TAG);
                 let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
                 self.unless(there, help);
                 Err((tag, self.load(types::I64, address, layout::PAYLOAD)))
             }
-            (Ty::Any, ty) => Ok(self.expect_at(address, 0, ty, help)),
-            (ty, _) => {
+            (ArrayKind::General, ty) => Ok(self.expect_at(address, 0, ty, help)),
+            (ArrayKind::Bool, _) => Err(self.boolean_at(address)),
+            (ArrayKind::Int | ArrayKind::Float, _) => {
+                let ty = Self::type_of_elements(kind);
                 let class = if ty == Ty::Float { types::F64 } else { types::I64 };
                 Ok(Known { ty, val: self.load(class, address, 0) })
             }

@@ -628,18 +628,32 @@ impl Lowering<'_, '_> {
     /// become general stay so.
     pub(super) fn array_kind(&self, at: usize) -> Option<(ArrayKind, bool)> {
         let seen = self.site(at).arrays & !(OTHER_KEY | APPENDS | OTHER_OBJECT);
-        let kinds = [ArrayKind::General, ArrayKind::Int, ArrayKind::Float];
-        let kind = kinds.into_iter().find(|&kind| seen & 1 << kind as u8 != 0)?;
+        let kind = ArrayKind::ALL.into_iter().find(|&kind| seen & 1 << kind as u8 != 0)?;
         let others = seen != 1 << kind as u8;
         (kind == ArrayKind::General || !others).then_some((kind, others))
     }
 
     pub(super) fn type_of_elements(kind: ArrayKind) -> Ty {
         match kind {
-            ArrayKind::General => Ty::Any,
+            ArrayKind::General | ArrayKind::Bool => Ty::Any,
             ArrayKind::Int => Ty::Int,
             ArrayKind::Float => Ty::Float,
         }
+    }
+
+    /// The address of element `index` of an array of this kind.
+    pub(super) fn place_of(&mut self, array: Value, index: Value, kind: ArrayKind) -> Value {
+        let offset = match kind.element_size().trailing_zeros() {
+            0 => index,
+            shift => self.b.ins().ishl_imm_u(index, shift as i64),
+        };
+        self.b.ins().iadd(array, offset)
+    }
+
+    /// Tag and payload of the element of an array of booleans at an address.
+    pub(super) fn boolean_at(&mut self, address: Value) -> (Value, Value) {
+        let tag = self.load(types::I8, address, 0);
+        (tag, self.b.ins().iconst(types::I64, 0))
     }
 
     /// A key of an array: the number of the element from 0; of a float it is not yet known whether there is

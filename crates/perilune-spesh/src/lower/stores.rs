@@ -16,8 +16,8 @@ use super::{Known, Lowering, Name, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
 use perilune_syntax::bytecode::RK_CONST;
 use perilune_syntax::{Constant, Op};
-use perilune_vm::Tag;
 use perilune_vm::machine::{Cache, layout};
+use perilune_vm::{ArrayKind, Tag};
 
 /// A value to be stored.
 pub(super) struct Stored {
@@ -74,6 +74,63 @@ impl Lowering<'_, '_> {
         }
     }
 
+    /// The value can be an element of an array of this kind, whose `known` tag does not say otherwise; else
+    /// goes to `slow`.
+    pub(super) fn is_element(&mut self, kind: ArrayKind, stored: &Stored, slow: Block) {
+        debug_assert!(Self::may_be_element(kind, stored));
+        match kind {
+            ArrayKind::General => self.is_something(stored, slow),
+            ArrayKind::Bool if stored.known.is_none() => {
+                let above = self.b.ins().iadd_imm_s(stored.tag, -i64::from(Tag::FALSE.0));
+                let last = i64::from(Tag::TRUE.0 - Tag::FALSE.0);
+                let is = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, above, last);
+                self.unless(is, slow);
+            }
+            ArrayKind::Int | ArrayKind::Float | ArrayKind::Bool => {}
+        }
+    }
+
+    /// As far as is known, the value, not nil, can be an element of an array of this kind. Of numbers their
+    /// kind has to be known.
+    pub(super) fn may_be_element(kind: ArrayKind, stored: &Stored) -> bool {
+        match kind {
+            ArrayKind::General => true,
+            ArrayKind::Int | ArrayKind::Float => Self::type_of_elements(kind).tag() == stored.known,
+            ArrayKind::Bool => stored.known.is_none_or(|tag| [Tag::FALSE, Tag::TRUE].contains(&tag)),
+        }
+    }
+
+    /// The value becomes the element at an address, of which the caller has asked [`Lowering::is_element`].
+    pub(super) fn store_element(&mut self, kind: ArrayKind, stored: &Stored, address: Value) {
+        match kind {
+            ArrayKind::General => self.store_stored(stored, address, 0),
+            ArrayKind::Int | ArrayKind::Float => self.store(stored.payload, address, 0),
+            ArrayKind::Bool => self.store(stored.tag, address, 0),
+        }
+    }
+
+    /// The value, which is [an element](Lowering::is_element) of such an array, may be stored into it; the
+    /// collector is told of it.
+    pub(super) fn is_writable_array(
+        &mut self,
+        (name, table, kind): (Name, Value, ArrayKind),
+        at: Value,
+        stored: &Stored,
+        slow: Block,
+    ) {
+        match kind {
+            ArrayKind::General => self.is_writable((Some(name), table), at, stored, slow),
+            ArrayKind::Int | ArrayKind::Float | ArrayKind::Bool => self.takes_plain(Some(name), table, slow),
+        }
+    }
+
+    /// What is no reference may be stored into the object.
+    fn takes_plain(&mut self, name: Option<Name>, object: Value, slow: Block) {
+        if !name.is_some_and(|name| self.has(Fact::Fresh(name))) {
+            self.writable(name, object, slow);
+        }
+    }
+
     /// The value may be stored into the object, which has this name if it has one; the collector is told of
     /// it. `at`: what for, as [`layout::store_barrier`] says.
     pub(super) fn is_writable(
@@ -83,10 +140,10 @@ impl Lowering<'_, '_> {
         stored: &Stored,
         slow: Block,
     ) {
+        self.takes_plain(name, object, slow);
         if name.is_some_and(|name| self.has(Fact::Fresh(name))) {
             return;
         }
-        self.writable(name, object, slow);
         if stored.known.is_some_and(|tag| tag < Tag::STRING) {
             return;
         }
@@ -147,10 +204,15 @@ impl Lowering<'_, '_> {
 
     /// A value that is there, and not nil, is replaced.
     pub(super) fn replace(&mut self, address: Value, offset: i32, by: &Stored, slow: Block) {
+        self.is_there(address, offset, slow);
+        self.store_stored(by, address, offset);
+    }
+
+    /// There is a value, not nil, at an address; else goes to `slow`.
+    pub(super) fn is_there(&mut self, address: Value, offset: i32, slow: Block) {
         let tag = self.load(types::I8, address, offset + layout::TAG);
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
         self.unless(there, slow);
-        self.store_stored(by, address, offset);
     }
 
     /// `SETFIELD` into a field that is there, or that the table gets; where there were several shapes, by a

@@ -34,6 +34,9 @@ macro_rules! get_element {
                     copy($base.add($i.a() as usize), v);
                     next!($vm, $base, $pc, $k, $tab)
                 }
+            } else if (*$t).kind == ArrayKind::Bool {
+                Value::store($base.add($i.a() as usize), Tag(*(*$t).array.add(n as usize)), 0);
+                next!($vm, $base, $pc, $k, $tab)
             } else {
                 let payload = *((*$t).array as *const u64).add(n as usize);
                 let tag = (*$t).kind.number_tag();
@@ -401,6 +404,11 @@ macro_rules! set_element {
                     copy(v, val);
                     next!($vm, $base, $pc, $k, $tab)
                 }
+            } else if (*$t).kind == ArrayKind::Bool {
+                if (*val).tag().is_boolean() && !(*$t).minds_stores() {
+                    *(*$t).array.add(n as usize) = (*val).tag().0;
+                    next!($vm, $base, $pc, $k, $tab)
+                }
             } else if (*val).tag() == (*$t).kind.number_tag() && !(*$t).minds_stores() {
                 *((*$t).array as *mut u64).add(n as usize) = (*val).payload();
                 next!($vm, $base, $pc, $k, $tab)
@@ -422,6 +430,12 @@ macro_rules! append_element {
             if (*t).kind == ArrayKind::General {
                 if !(*val).is_nil() && !needs_barrier($vm, t, val) {
                     copy(((*t).array as *mut Value).add(n as usize), val);
+                    (*t).array_len = n + 1;
+                    next!($vm, $base, $pc, $k, $tab)
+                }
+            } else if (*t).kind == ArrayKind::Bool {
+                if (*val).tag().is_boolean() && !(*t).minds_stores() {
+                    *(*t).array.add(n as usize) = (*val).tag().0;
                     (*t).array_len = n + 1;
                     next!($vm, $base, $pc, $k, $tab)
                 }

@@ -306,7 +306,7 @@ impl Copier<'_> {
                     *to.add(n) = self.forward(*from.add(n))?;
                 }
             } else if len > 0 {
-                std::ptr::copy_nonoverlapping((*src).array, (*dst).array, len * 8);
+                std::ptr::copy_nonoverlapping((*src).array, (*dst).array, len * (*src).kind.element_size());
             }
             let mut dunder = false;
             if !(*src).nodes.is_null() {

@@ -628,6 +628,6 @@ mod tests {
         assert_eq!((frame.delta, frame.shift), (7 + 9, 9));
         assert_eq!((frame.tag1, frame.cont, frame.aux), (Tag::FRAME, crate::frame::CONT_NONE, 0));
         assert_eq!((Tag::NIL.0, Tag::FALSE.0), (0, 1));
-        assert_eq!([ArrayKind::General, ArrayKind::Int, ArrayKind::Float].map(|k| k as u8), [0, 1, 2]);
+        assert_eq!(ArrayKind::ALL.map(|k| k as u8), [0, 1, 2, 3]);
     }
 }

@@ -315,17 +315,36 @@ impl Vm {
             let threshold = self.lua.machine.threshold;
             if threshold != 0 && (*inst).heat >= threshold.saturating_mul(1 << (*inst).setbacks) {
                 (*inst).heat = 0;
-                self.begin_log(inst);
+                self.begin_counted_log(inst);
             }
         }
     }
 
+    /// Begins a recording.
+    ///
+    /// # Safety
+    /// The instance lives, and the state is saved.
+    // Not inlined: a handler that has something to drop does not end in a tail call.
+    #[cold]
+    #[inline(never)]
+    pub(super) unsafe fn begin_log(&mut self, inst: *mut ProtoInst) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let rounds = self.rounds();
+            self.begin_log_of(inst, self.lua.machine.quota, false, rounds);
+        }
+    }
+
+    /// The same where rounds and calls are counted: nothing is saved of the frame, nor is asked what machine
+    /// code costs.
+    ///
     /// # Safety
     /// The instance lives.
     #[cold]
-    pub(super) unsafe fn begin_log(&mut self, inst: *mut ProtoInst) {
+    #[inline(never)]
+    unsafe fn begin_counted_log(&mut self, inst: *mut ProtoInst) {
         // SAFETY: the caller's promise.
-        unsafe { self.begin_log_of(inst, self.lua.machine.quota, false) }
+        unsafe { self.begin_log_of(inst, self.lua.machine.quota, false, Rounds::default()) }
     }
 
     /// Machine code of `inst` has been left for the interpreter, since something was not as expected, so
@@ -339,13 +358,13 @@ impl Vm {
         let each = if exits < MANY_EXITS { EXITS_PER_LESSON } else { EXITS_PER_LESSON * 16 };
         if exits % each == 2 && !machine.distrusted && !machine.watched {
             // SAFETY: the caller's promise.
-            unsafe { self.begin_log_of(inst, AFTER_EXIT, true) }
+            unsafe { self.begin_log_of(inst, AFTER_EXIT, true, Rounds::default()) }
         }
     }
 
     /// # Safety
     /// The instance lives.
-    unsafe fn begin_log_of(&mut self, inst: *mut ProtoInst, quota: u32, lesson: bool) {
+    unsafe fn begin_log_of(&mut self, inst: *mut ProtoInst, quota: u32, lesson: bool, rounds: Rounds) {
         let machine = &self.lua.machine;
         if machine.logging.is_some() || machine.distrusted || machine.watched {
             return;
@@ -360,15 +379,8 @@ impl Vm {
             begun: (now_ns(), ticks()),
             since: 0,
             library: 0,
-            rounds: Rounds::default(),
+            rounds,
         };
-        if !lesson {
-            // SAFETY: who wants a recording has left complete frames. The running one goes on at its `pc`.
-            logging.rounds = unsafe {
-                let (base, pc) = (self.lua.base, (*frame(self.lua.base)).pc);
-                self.rounds((!pc.is_null()).then(|| (base, (*(*frame_closure(base)).proto).position(pc))))
-            };
-        }
         // SAFETY: the caller's promise.
         unsafe { logging.number(inst) };
         self.lua.machine.logging = Some(Box::new(logging));
@@ -624,9 +636,8 @@ impl Vm {
         // The thread may have waited for a processor meanwhile. It may also be another one than that which
         // began, and have taken less.
         let library = (nanos as f64 * (logging.library as f64 / passed as f64).min(1.0)) as u64;
-        // SAFETY: the frames are complete, but that the running one may not have the `pc` of its instruction,
-        // which is the last one.
-        let rounds = unsafe { self.rounds(logging.last.map(|(_, base, at)| (base, at))) };
+        // SAFETY: the handler that records has saved the running frame.
+        let rounds = unsafe { self.rounds() };
         let ahead = rounds.ahead(&logging.rounds);
         let (last, then) = std::mem::replace(&mut self.lua.machine.rounds, (rounds, now_ns()));
         let ahead_nanos = logging.rounds.ahead(&last) * logging.begun.0.saturating_sub(then) as f64;

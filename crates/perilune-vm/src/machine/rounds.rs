@@ -10,7 +10,7 @@
 //! a table, has before it is not known.
 
 use crate::Vm;
-use crate::frame::{F_NATIVE, frame};
+use crate::frame::{CALL_GAP, F_NATIVE, frame};
 use crate::interp::frame_closure;
 use crate::object::ProtoInst;
 use crate::value::{Tag, Value};
@@ -52,12 +52,12 @@ impl Rounds {
 }
 
 impl Vm {
-    /// The loops that are under way now. `top`: where the running frame is, and at which instruction; without
-    /// it that frame is left out.
+    /// The loops that are under way now.
     ///
     /// # Safety
-    /// The state's base is that of a complete frame, and the frames below it are as calls leave them.
-    pub(super) unsafe fn rounds(&self, top: Option<(*mut Value, usize)>) -> Rounds {
+    /// The state is saved: its base is that of the running frame, whose record says where it is, and the
+    /// frames below it are as calls leave them.
+    pub(super) unsafe fn rounds(&self) -> Rounds {
         let mut rounds = Rounds::default();
         // SAFETY: the caller's promise; a frame of a Lua function has its registers above its base.
         unsafe {
@@ -65,16 +65,14 @@ impl Vm {
             let mut base = self.lua.base;
             for _ in 0..MOST_FRAMES {
                 let f = frame(base);
-                let running = base == self.lua.base;
                 let (pc, is_lua) = ((*f).pc, (*f).flags & F_NATIVE == 0);
-                if is_lua && !pc.is_null() && (*base.sub(crate::frame::CALL_GAP)).tag() == Tag::CLOSURE {
+                if is_lua && !pc.is_null() && (*base.sub(CALL_GAP)).tag() == Tag::CLOSURE {
                     let function = (*frame_closure(base)).proto;
-                    let at = match running {
-                        true => top.filter(|top| top.0 == base).map(|top| top.1),
-                        false => (*function).position(pc).checked_sub(1),
-                    };
                     let place = (thread as usize, base.offset_from((*thread).stack));
-                    for (back, left) in at.into_iter().flat_map(|at| loops_around(base, function, at)) {
+                    // What comes next: where a loop has just come round that lies in it, unlike the
+                    // instruction before.
+                    let next = (*function).position(pc);
+                    for (back, left) in loops_around(base, function, next) {
                         rounds.0.push(Loop { function, place, back, left });
                         if rounds.0.len() == MOST_LOOPS {
                             return rounds;
@@ -91,11 +89,11 @@ impl Vm {
     }
 }
 
-/// The loops over integers that instruction `at` of a frame lies in: the instruction that comes round, and how
-/// many more times it does.
+/// The loops over integers that instruction `at` of a frame lies in, or comes behind: the instruction that
+/// comes round, and how many more times it does. (Of a loop that is over it does so no more.)
 ///
 /// # Safety
-/// The frame is one of this function, and is at this instruction.
+/// The frame is one of this function. (If it is at another instruction the numbers mean nothing.)
 unsafe fn loops_around(
     base: *mut Value,
     function: *mut ProtoInst,
@@ -106,7 +104,7 @@ unsafe fn loops_around(
     let is_around = move |(back, i): &(usize, &Instr)| {
         i.op() == Some(Op::ForLoop) && *back as i64 + 1 + i.sj() as i64 <= at as i64
     };
-    code.iter().enumerate().skip(at).filter(is_around).filter_map(move |(back, i)| {
+    code.iter().enumerate().skip(at.saturating_sub(1)).filter(is_around).filter_map(move |(back, i)| {
         // SAFETY: a loop's registers are in the frame.
         let [left, step] = unsafe { [1, 2].map(|n| *base.add(i.a() as usize + n)) };
         (step.tag() == Tag::INT && left.tag() == Tag::INT).then_some((back, left.payload()))

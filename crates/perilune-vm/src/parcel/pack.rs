@@ -485,14 +485,16 @@ impl<'v> Packer<'v> {
             }
             self.value(v, way)?;
         }
-        if t.kind == ArrayKind::General {
-            for at in 0..t.extent() {
-                self.at(number, || Step::Field(format!("[{}]", at + 1)));
-                // SAFETY: within `extent`.
-                self.value(unsafe { t.element(at) }, way)?;
+        match t.kind {
+            ArrayKind::General => {
+                for at in 0..t.extent() {
+                    self.at(number, || Step::Field(format!("[{}]", at + 1)));
+                    // SAFETY: within `extent`.
+                    self.value(unsafe { t.element(at) }, way)?;
+                }
             }
-        } else {
-            self.words.extend_from_slice(t.number_words());
+            ArrayKind::Int | ArrayKind::Float => self.words.extend_from_slice(t.number_words()),
+            ArrayKind::Bool => put_bytes(&mut self.words, t.boolean_tags()),
         }
         if !t.nodes.is_null() {
             self.nodes(number, t, way)?;

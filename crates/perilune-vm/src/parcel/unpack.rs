@@ -665,11 +665,7 @@ impl<'v, 'g> Reader<'v, 'g> {
         if head.shape != self.shape && head.shape != shape::DICT {
             self.adopt(head.shape);
         }
-        let kind = match head.kind {
-            1 => ArrayKind::Int,
-            2 => ArrayKind::Float,
-            _ => ArrayKind::General,
-        };
+        let kind = ArrayKind::ALL[head.kind as usize];
         let t = self.vm.new_table_of(head.shape, kind, head.array as usize, head.nodes as usize)?;
         let (array, nodes, has_metatable) = (head.array, head.nodes, head.has_metatable);
         let original = self.original();
@@ -823,13 +819,15 @@ impl<'v, 'g> Reader<'v, 'g> {
             // SAFETY: as above; room for `array` elements of the kind was made, and the sender says whether
             // one is nil.
             unsafe {
-                if t.kind == ArrayKind::General {
-                    for at in 0..len {
-                        let v = self.value()?;
-                        t.init_element(at, v);
+                match t.kind {
+                    ArrayKind::General => {
+                        for at in 0..len {
+                            let v = self.value()?;
+                            t.init_element(at, v);
+                        }
                     }
-                } else {
-                    t.init_numbers(self.words.words(len));
+                    ArrayKind::Int | ArrayKind::Float => t.init_numbers(self.words.words(len)),
+                    ArrayKind::Bool => t.init_booleans(self.words.bytes(len)),
                 }
                 t.init_length(made.holes);
             }

@@ -4,7 +4,7 @@
 //! one of two states.
 //!
 //! * **Dense**: elements `1..=array_len` have values, the others have none, and what their storage holds is
-//!   garbage. The elements may be bare numbers ([`ArrayKind`]).
+//!   garbage. The elements may be bare numbers, or the tags of booleans ([`ArrayKind`]).
 //! * **With holes** ([`TABLE_HOLES`]): any element may be nil. All are 16-byte values, all storage up to
 //!   `array_cap` is initialised, and `array_len` is the *hint* of `table/border.rs`: where a border was found
 //!   or an element was used last. Between the two, elements have to be looked for in slow paths, which move
@@ -40,19 +40,32 @@ const SMALL_STORAGE: usize = 128;
 const FIRST: usize = 4;
 
 impl ArrayKind {
+    /// All kinds, each at its number.
+    pub const ALL: [ArrayKind; 4] = [ArrayKind::General, ArrayKind::Int, ArrayKind::Float, ArrayKind::Bool];
+
     /// Bytes of an element.
     #[inline(always)]
-    pub(crate) const fn element_size(self) -> usize {
+    pub const fn element_size(self) -> usize {
         match self {
             ArrayKind::General => 16,
-            _ => 8,
+            ArrayKind::Int | ArrayKind::Float => 8,
+            ArrayKind::Bool => 1,
+        }
+    }
+
+    /// Whether the elements are bare numbers of one kind.
+    #[inline(always)]
+    pub const fn is_number(self) -> bool {
+        match self {
+            ArrayKind::Int | ArrayKind::Float => true,
+            ArrayKind::General | ArrayKind::Bool => false,
         }
     }
 
     /// The tag of the elements of an array of numbers.
     #[inline(always)]
     pub(crate) const fn number_tag(self) -> Tag {
-        debug_assert!(!matches!(self, ArrayKind::General));
+        debug_assert!(self.is_number());
         Tag(Tag::INT.0 - 1 + self as u8)
     }
 
@@ -62,16 +75,44 @@ impl ArrayKind {
         match v.tag() {
             Tag::INT => ArrayKind::Int,
             Tag::FLOAT => ArrayKind::Float,
+            Tag::FALSE | Tag::TRUE => ArrayKind::Bool,
             _ => ArrayKind::General,
         }
     }
 
+    /// The kind that fits all of `values` most tightly, nil among them or not.
+    pub(super) fn of_all(values: &[Value]) -> ArrayKind {
+        let kind = values.first().map_or(ArrayKind::General, |&v| ArrayKind::of(v));
+        match kind == ArrayKind::General || values.iter().all(|&v| kind.accepts(v)) {
+            true => kind,
+            false => ArrayKind::General,
+        }
+    }
+
+    /// Whether an array of this kind without holes can hold `v`: nil is never accepted, since it makes holes.
+    #[inline(always)]
+    pub(crate) fn accepts(self, v: Value) -> bool {
+        match self {
+            ArrayKind::General => !v.is_nil(),
+            ArrayKind::Int | ArrayKind::Float => v.tag() == self.number_tag(),
+            ArrayKind::Bool => v.tag().is_boolean(),
+        }
+    }
+
     /// Bytes of storage for `cap` elements; a large array of values has a [`Tally`] behind them.
-    fn storage(self, cap: usize) -> usize {
+    pub(super) fn storage(self, cap: usize) -> usize {
         let tally = if self == ArrayKind::General && cap > SMALL_ARRAY { size_of::<Tally>() } else { 0 };
         cap * self.element_size() + tally
     }
 }
+
+const _: () = {
+    let mut n = 0;
+    while n < ArrayKind::ALL.len() {
+        assert!(ArrayKind::ALL[n] as usize == n, "a kind is at its number");
+        n += 1;
+    }
+};
 
 /// The account of a large array with holes, behind its last element.
 #[repr(C)]
@@ -106,7 +147,14 @@ impl Table {
         unsafe {
             match self.kind {
                 ArrayKind::General => *self.array.cast::<Value>().add(at),
-                kind => Value::raw(kind.number_tag(), *self.array.cast::<u64>().add(at)),
+                kind @ (ArrayKind::Int | ArrayKind::Float) => {
+                    Value::raw(kind.number_tag(), *self.array.cast::<u64>().add(at))
+                }
+                ArrayKind::Bool => {
+                    let tag = Tag(*self.array.add(at));
+                    debug_assert!(tag.is_boolean(), "an array of booleans holds the tag {tag:?}");
+                    Value::raw(tag, 0)
+                }
             }
         }
     }
@@ -121,10 +169,7 @@ impl Table {
     /// Whether the array can hold `v` as it is. Nil is never accepted, since it makes holes.
     #[inline(always)]
     pub(crate) fn accepts(&self, v: Value) -> bool {
-        match self.kind {
-            ArrayKind::General => !v.is_nil(),
-            kind => v.tag() == kind.number_tag(),
-        }
+        self.kind.accepts(v)
     }
 
     /// Writes element `at` (from 0).
@@ -139,7 +184,35 @@ impl Table {
         unsafe {
             match self.kind {
                 ArrayKind::General => *self.array.cast::<Value>().add(at) = v,
-                _ => *self.array.cast::<u64>().add(at) = v.payload(),
+                ArrayKind::Int | ArrayKind::Float => *self.array.cast::<u64>().add(at) = v.payload(),
+                ArrayKind::Bool => *self.array.add(at) = v.tag().0,
+            }
+        }
+    }
+
+    /// Writes the elements from `at` (from 0) on.
+    ///
+    /// # Safety
+    /// As [`Table::set_element`], for each of them.
+    unsafe fn set_elements(&mut self, at: usize, values: &[Value]) {
+        debug_assert!(at + values.len() <= self.array_cap as usize);
+        debug_assert!(self.kind == ArrayKind::General || values.iter().all(|&v| self.accepts(v)));
+        let values = values.iter().enumerate();
+        // SAFETY: as the caller says.
+        unsafe {
+            match self.kind {
+                ArrayKind::General => {
+                    let to = self.array.cast::<Value>().add(at);
+                    values.for_each(|(i, &v)| *to.add(i) = v);
+                }
+                ArrayKind::Int | ArrayKind::Float => {
+                    let to = self.array.cast::<u64>().add(at);
+                    values.for_each(|(i, v)| *to.add(i) = v.payload());
+                }
+                ArrayKind::Bool => {
+                    let to = self.array.add(at);
+                    values.for_each(|(i, v)| *to.add(i) = v.tag().0);
+                }
             }
         }
     }
@@ -291,7 +364,7 @@ impl Table {
 
 impl Vm {
     /// Bytes of storage that the array has.
-    fn array_storage(&self, t: Gc<Table>) -> usize {
+    pub(super) fn array_storage(&self, t: Gc<Table>) -> usize {
         if t.array.is_null() {
             0
         } else if t.array_is_inline() {
@@ -377,7 +450,7 @@ impl Vm {
             if kind == table.kind {
                 std::ptr::copy_nonoverlapping(table.array, new, len * kind.element_size());
             } else {
-                debug_assert_eq!(kind, ArrayKind::General);
+                debug_assert!(kind == ArrayKind::General || len == 0, "elements of one kind become values");
                 for at in 0..len {
                     new.cast::<Value>().add(at).write(table.element(at));
                 }
@@ -392,17 +465,51 @@ impl Vm {
         Ok(())
     }
 
+    /// Gives a dense array without elements the kind that fits `v`, not nil, most tightly.
+    #[inline(always)]
+    fn choose_kind(&mut self, t: Gc<Table>, v: Value) -> LuaResult<()> {
+        let kind = ArrayKind::of(v);
+        debug_assert!(!t.has_holes() && t.array_len == 0 && !v.is_nil());
+        // What has room for large elements has room for smaller ones.
+        if kind.element_size() > t.kind.element_size() {
+            return self.enlarge_elements(t, kind);
+        }
+        edit(&mut self.heap, t).kind = kind;
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enlarge_elements(&mut self, t: Gc<Table>, kind: ArrayKind) -> LuaResult<()> {
+        let cap = t.array_cap as usize;
+        if kind.storage(cap) > self.array_storage(t) {
+            return self.move_array(t, kind, 0, cap);
+        }
+        edit(&mut self.heap, t).kind = kind;
+        Ok(())
+    }
+
     /// Makes the array General.
     pub(super) fn widen(&mut self, t: Gc<Table>) -> LuaResult<()> {
         if t.kind == ArrayKind::General {
             return Ok(());
         }
         let (len, cap) = (t.array_len as usize, t.array_cap as usize);
-        if len == 0 && ArrayKind::General.storage(cap) <= self.array_storage(t) {
-            edit(&mut self.heap, t).kind = ArrayKind::General;
-            return Ok(());
+        if ArrayKind::General.storage(cap) > self.array_storage(t) {
+            return self.move_array(t, ArrayKind::General, len, cap);
         }
-        self.move_array(t, ArrayKind::General, len, cap)
+        super::count_work(len);
+        let table = edit(&mut self.heap, t);
+        for at in (0..len).rev() {
+            // SAFETY: there is storage for `cap` values. Elements are no larger than values: those below `at`
+            // lie below what is written.
+            unsafe {
+                let v = table.element(at);
+                table.array.cast::<Value>().add(at).write(v);
+            }
+        }
+        table.kind = ArrayKind::General;
+        Ok(())
     }
 
     /// Makes the array one that may have nils.
@@ -455,12 +562,12 @@ impl Vm {
     }
 
     /// Stores `v`, not nil, behind the last element of a dense array that has room for it.
+    #[inline]
     pub(super) fn push_element(&mut self, t: Gc<Table>, v: Value) -> LuaResult<()> {
         let len = t.array_len as usize;
         debug_assert!(!t.has_holes() && len < t.array_cap as usize && !v.is_nil());
-        if len == 0 && v.tag() != Tag::NIL && ArrayKind::of(v) != ArrayKind::General {
-            // Numbers take no more room than anything else.
-            edit(&mut self.heap, t).kind = ArrayKind::of(v);
+        if len == 0 {
+            self.choose_kind(t, v)?;
         } else if !t.accepts(v) {
             self.widen(t)?;
         }
@@ -523,11 +630,13 @@ impl Vm {
         }
         let used = values.iter().rposition(|v| !v.is_nil()).map_or(0, |at| at + 1);
         edit(&mut self.heap, t).header.flags |= TABLE_UNMEASURED;
-        let Some(&head) = values.first().filter(|_| used > 0) else { return Ok(()) };
-        if len == 0 && ArrayKind::of(head) != ArrayKind::General {
-            edit(&mut self.heap, t).kind = ArrayKind::of(head);
+        if used == 0 {
+            return Ok(());
         }
-        if !values[..used].iter().all(|&v| t.accepts(v)) {
+        let fits = len == 0 && ArrayKind::of_all(&values[..used]) != ArrayKind::General;
+        if fits {
+            self.choose_kind(t, values[0])?;
+        } else if !values[..used].iter().all(|&v| t.accepts(v)) {
             self.widen(t)?;
             if values[..used].iter().any(|v| v.is_nil()) {
                 self.open_holes(t)?;
@@ -535,10 +644,8 @@ impl Vm {
             }
         }
         let table = edit(&mut self.heap, t);
-        for (i, &v) in values[..used].iter().enumerate() {
-            // SAFETY: room was made, and the kind fits all values.
-            unsafe { table.set_element(len + i, v) };
-        }
+        // SAFETY: room was made, and the kind fits all values.
+        unsafe { table.set_elements(len, &values[..used]) };
         table.array_len += used as u32;
         if table.array_len == table.array_cap {
             table.header.flags &= !TABLE_UNMEASURED;

@@ -9,7 +9,7 @@
 //! plain [`perilune_heap::Heap::barrier`].
 
 use crate::Vm;
-use crate::object::{Node, Table};
+use crate::object::{ArrayKind, Node, Table};
 use crate::value::{Gc, Stores, Value};
 
 impl Vm {
@@ -58,6 +58,7 @@ impl Vm {
     #[cold]
     #[inline(never)]
     pub(crate) fn element_barrier_slow(&mut self, t: Gc<Table>, at: usize) {
+        debug_assert!(t.kind == ArrayKind::General, "no other array holds references");
         if t.array_is_inline() {
             self.heap.stored_into(t);
         } else {

@@ -5,7 +5,7 @@ use crate::Vm;
 use crate::native::LuaResult;
 use crate::object::{ArrayKind, Table};
 use crate::shape;
-use crate::value::{Gc, Value};
+use crate::value::{Gc, Tag, Value};
 
 impl Vm {
     /// An empty table of a shape whose names are adopted here, with room for `array` elements of `kind` and
@@ -62,9 +62,20 @@ impl Gc<Table> {
     /// # Safety
     /// As [`Gc::init_slot`]; there is room, and the words are numbers of the table's kind.
     pub(crate) unsafe fn init_numbers(self, words: &[u64]) {
-        debug_assert!(self.kind != ArrayKind::General && words.len() <= self.array_cap as usize);
+        debug_assert!(self.kind.is_number() && words.len() <= self.array_cap as usize);
         // SAFETY: the caller's promise; the storage is the table's own.
         unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), self.array.cast(), words.len()) };
+    }
+
+    /// Copies the elements of an array of booleans, as [`Gc::boolean_tags`] has them, to a new table.
+    ///
+    /// # Safety
+    /// As [`Gc::init_slot`]; there is room, and the table's kind is Bool.
+    pub(crate) unsafe fn init_booleans(self, tags: &[u8]) {
+        debug_assert!(self.kind == ArrayKind::Bool && tags.len() <= self.array_cap as usize);
+        debug_assert!(tags.iter().all(|&tag| Tag(tag).is_boolean()));
+        // SAFETY: the caller's promise; the storage is the table's own.
+        unsafe { std::ptr::copy_nonoverlapping(tags.as_ptr(), self.array, tags.len()) };
     }
 
     /// Says that all elements that there is room for have been written.
@@ -92,11 +103,21 @@ impl Gc<Table> {
 
     /// The numbers of an array of numbers as words.
     pub(crate) fn number_words<'a>(self) -> &'a [u64] {
-        debug_assert!(self.kind != ArrayKind::General);
+        debug_assert!(self.kind.is_number());
         if self.array_len == 0 {
             return &[];
         }
         // SAFETY: `array_len` elements of 8 bytes; used at once, before anything can change the table.
         unsafe { std::slice::from_raw_parts(self.array.cast(), self.array_len as usize) }
+    }
+
+    /// The tags of an array of booleans.
+    pub(crate) fn boolean_tags<'a>(self) -> &'a [u8] {
+        debug_assert!(self.kind == ArrayKind::Bool && !self.has_holes());
+        if self.array_len == 0 {
+            return &[];
+        }
+        // SAFETY: `array_len` elements of a byte; used at once, before anything can change the table.
+        unsafe { std::slice::from_raw_parts(self.array, self.array_len as usize) }
     }
 }

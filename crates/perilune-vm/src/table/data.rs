@@ -85,12 +85,7 @@ impl Vm {
     /// "not enough memory"
     pub fn new_list(&mut self, items: &[Value]) -> LuaResult<Gc<Table>> {
         assert!(items.iter().all(|v| !v.is_nil()), "a list with nil");
-        let all = |tag| items.iter().all(|v| v.tag() == tag);
-        let kind = match items.first().map(|v| v.tag()) {
-            Some(Tag::INT) if all(Tag::INT) => ArrayKind::Int,
-            Some(Tag::FLOAT) if all(Tag::FLOAT) => ArrayKind::Float,
-            _ => ArrayKind::General,
-        };
+        let kind = ArrayKind::of_all(items);
         if items.len() > super::array::MAX_ARRAY {
             return Err(self.out_of_memory());
         }
@@ -289,7 +284,9 @@ mod tests {
             (vec![Value::int(1), Value::int(2)], ArrayKind::Int),
             (vec![Value::float(1.0); 100], ArrayKind::Float),
             (vec![Value::int(1), Value::float(2.0)], ArrayKind::General),
-            (vec![Value::TRUE; 3], ArrayKind::General),
+            (vec![Value::TRUE, Value::FALSE, Value::TRUE], ArrayKind::Bool),
+            (vec![Value::FALSE; 1000], ArrayKind::Bool),
+            (vec![Value::TRUE, Value::int(2)], ArrayKind::General),
         ];
         for (items, kind) in kinds {
             let t = vm.new_list(&items).unwrap();

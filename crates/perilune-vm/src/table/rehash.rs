@@ -217,7 +217,7 @@ impl Vm {
         let dense = !t.has_holes() && t.array_len as usize == cap && (count == 0 || last == cap + count);
         if dense || count == 0 {
             let kind = if cap > 0 { t.kind } else { coming().next().map_or(t.kind, |e| ArrayKind::of(e.1)) };
-            let uniform = kind == ArrayKind::General || coming().all(|e| e.1.tag() == kind.number_tag());
+            let uniform = coming().all(|e| kind.accepts(e.1));
             if cap == 0 {
                 edit(&mut self.heap, t).kind = if uniform { kind } else { ArrayKind::General };
             } else if !uniform {

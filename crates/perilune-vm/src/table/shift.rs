@@ -88,7 +88,7 @@ mod tests {
     use crate::table::testing::bare_vm;
     use crate::value::Value;
 
-    /// Every insertion and removal against a vector, for arrays of numbers and mixed ones.
+    /// Every insertion and removal against a vector, for arrays of numbers, of booleans, and mixed ones.
     #[test]
     fn like_a_vector() {
         let vm = &mut *bare_vm();
@@ -97,11 +97,15 @@ mod tests {
             seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (seed >> 33) as usize % n
         };
-        for mixed in [false, true] {
+        for (numbers, mixed) in [(true, false), (true, true), (false, false), (false, true)] {
             let t = vm.new_table(0, 0).unwrap_or_else(|_| panic!("no memory"));
             let mut model: Vec<Value> = Vec::new();
             for step in 0..3000 {
-                let v = if mixed && step % 7 == 0 { Value::float(0.5) } else { Value::int(step) };
+                let v = match numbers {
+                    _ if mixed && step % 7 == 0 => Value::float(0.5),
+                    true => Value::int(step),
+                    false => Value::bool(random(2) == 0),
+                };
                 match random(3) {
                     0 if !model.is_empty() => {
                         let at = random(model.len());
