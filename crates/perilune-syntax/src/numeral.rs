@@ -298,6 +298,9 @@ pub fn append_front<const N: usize>(out: &mut Vec<u8>, buffer: &[u8; N], len: us
 /// Appends an integer's decimal text (`%d`).
 #[inline]
 pub fn format_integer(value: i64, out: &mut Vec<u8>) {
+    if (0..10).contains(&value) {
+        return out.push(b'0' + value as u8);
+    }
     if (0..100_000_000).contains(&value) {
         let mut digits = [0; 8];
         let len = decimal::write_small(value as u64, &mut digits);
@@ -309,6 +312,10 @@ pub fn format_integer(value: i64, out: &mut Vec<u8>) {
 /// As [`format_integer`], into a buffer.
 #[inline]
 pub fn integer_text(value: i64, buffer: &mut [u8; 20]) -> &[u8] {
+    if (0..10).contains(&value) {
+        buffer[0] = b'0' + value as u8;
+        return &buffer[..1];
+    }
     if (0..100_000_000).contains(&value)
         && let Some(small) = buffer.first_chunk_mut()
     {

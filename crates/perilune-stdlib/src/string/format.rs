@@ -70,9 +70,7 @@ fn plain_item(vm: &mut Vm, conversion: Conversion, value: Value, out: &mut Vec<u
     let Conversion { layout, letter, .. } = conversion;
     match letter {
         b'd' | b'u' | b'o' | b'x' | b'X' => {
-            let Some(value) = value.as_int().or_else(|| numeral::float_to_integer(value.as_float()?)) else {
-                return false;
-            };
+            let Some(value) = value.as_integral() else { return false };
             if letter == b'd' && layout == Layout::default() {
                 numeral::format_integer(value, out);
             } else if !layout.small_integer(value, letter, out) {
@@ -85,7 +83,7 @@ fn plain_item(vm: &mut Vm, conversion: Conversion, value: Value, out: &mut Vec<u
             float::format(&layout, value, letter, out);
         }
         b'c' => {
-            let Some(value) = value.as_int() else { return false };
+            let Some(value) = value.as_integral() else { return false };
             layout.pad_text(&[value as u8], out);
         }
         b'q' => match value.as_string() {
