@@ -783,7 +783,7 @@ mod tests {
     fn short_comparisons() {
         let text: Vec<u8> = (1..=60).collect();
         for len in 0..=text.len() {
-            assert!(same_short(&text[..len], &text[..len].to_vec()));
+            assert!(same_short(&text[..len], &[&text[..len]].concat()));
             assert!(!same_short(&text[..len], &[&text[..len], b"x"].concat()));
             for at in 0..len {
                 let mut other = text[..len].to_vec();

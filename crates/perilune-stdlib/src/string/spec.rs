@@ -199,11 +199,11 @@ fn write_digits<const BASE: u64>(mut rest: u64, digits: &[u8; 16], buffer: &mut 
 #[inline(always)]
 fn write_hexadecimal(value: u64, ten: u8, to: &mut [u8; 8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
-    let halves = (value | value << 16) & 0xffff_0000_ffff;
-    let bytes = (halves | halves << 8) & 0xff_00ff_00ff_00ff;
+    let halves = (value | (value << 16)) & 0xffff_0000_ffff;
+    let bytes = (halves | (halves << 8)) & 0xff_00ff_00ff_00ff;
     // The first digit in the lowest byte.
-    let digits = ((bytes | bytes << 4) & 0x0f0f_0f0f_0f0f_0f0f).swap_bytes();
-    let letters = (digits + 6 * ONES >> 4) & ONES;
+    let digits = ((bytes | (bytes << 4)) & 0x0f0f_0f0f_0f0f_0f0f).swap_bytes();
+    let letters = ((digits + 6 * ONES) >> 4) & ONES;
     let text = digits + 0x30 * ONES + letters * u64::from(ten - b'9' - 1);
     // The last digit counts, even if it is zero.
     let zeros = (digits | 1 << 56).trailing_zeros() / 8;

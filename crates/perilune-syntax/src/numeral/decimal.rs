@@ -32,12 +32,12 @@ const ZEROS: u64 = 0x3030_3030_3030_3030;
 #[inline(always)]
 pub fn eight_digits(value: u64) -> u64 {
     debug_assert!(value < 100_000_000);
-    let halves = value / 10_000 | (value % 10_000) << 32;
+    let halves = (value / 10_000) | ((value % 10_000) << 32);
     // Exact for what is below 10^4, and below 10^2.
-    let hundreds = (halves * 10_486 >> 20) & 0x7f_0000_007f;
-    let quarters = hundreds | (halves - hundreds * 100) << 16;
-    let tens = (quarters * 103 >> 10) & 0xf_000f_000f_000f;
-    tens | (quarters - tens * 10) << 8
+    let hundreds = ((halves * 10_486) >> 20) & 0x7f_0000_007f;
+    let quarters = hundreds | ((halves - hundreds * 100) << 16);
+    let tens = ((quarters * 103) >> 10) & 0xf_000f_000f_000f;
+    tens | ((quarters - tens * 10) << 8)
 }
 
 /// Writes an integer of less than nine digits to the beginning of eight bytes; returns how many it has.
@@ -46,7 +46,7 @@ pub fn write_small(value: u64, to: &mut [u8; 8]) -> usize {
     let digits = eight_digits(value);
     // The last digit counts, even if it is zero.
     let zeros = (digits | 1 << 56).trailing_zeros() / 8;
-    *to = (digits + ZEROS >> (zeros * 8)).to_le_bytes();
+    *to = ((digits + ZEROS) >> (zeros * 8)).to_le_bytes();
     8 - zeros as usize
 }
 
