@@ -276,8 +276,12 @@ fn quick_select(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
     Ok(place.map(|place| others.get(place).copied().unwrap_or(Value::NIL)))
 }
 
-/// [`tonumber`] of a number or a string.
+/// [`tonumber`] of a number or a string, or of a string in a base that there is.
 fn quick_tonumber(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    if let &[value, base] = call.arguments {
+        let (Some(text), Some(base @ 2..=36)) = (value.as_string(), base.as_int()) else { return Ok(None) };
+        return Ok(Some(parse_integer_base(text.bytes(), base as u32).map_or(Value::NIL, Value::int)));
+    }
     let &[value] = call.arguments else { return Ok(None) };
     if value.is_number() {
         return Ok(Some(value));

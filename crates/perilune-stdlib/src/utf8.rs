@@ -8,6 +8,7 @@
 //! tell the place.
 
 use crate::string::scratch;
+use crate::sys;
 use perilune_vm::{LuaResult, Native, Value, Vm};
 
 static CHAR: Native = Native::leaf("char", char);
@@ -103,7 +104,7 @@ fn count_valid(s: &[u8]) -> Option<usize> {
         return Some(s.len());
     }
     simdutf8::basic::from_utf8(s).ok()?;
-    Some(s.iter().map(|&b| usize::from(!is_continuation(b))).sum())
+    Some(sys::leading_bytes(s))
 }
 
 /// A position counted from 1, where negative ones count from the end; before the start is 0.
@@ -310,5 +311,11 @@ mod tests {
         assert_eq!(count_valid(b""), Some(0));
         assert_eq!(count_valid("h\u{e9}llo \u{4e16}\u{1f600}".as_bytes()), Some(8));
         assert_eq!(count_valid(b"\xed\xa0\x80"), None);
+        let text = "a\u{e9}\u{4e16}\u{1f600}z".repeat(12);
+        for (n, (from, _)) in text.char_indices().enumerate() {
+            let (before, behind) = text.split_at(from);
+            assert_eq!(count_valid(before.as_bytes()), Some(n));
+            assert_eq!(count_valid(behind.as_bytes()), Some(60 - n));
+        }
     }
 }

@@ -14,11 +14,15 @@
 //! and `nan` are not numerals.
 //!
 //! # Writing
-//! Floats are written as C's `%.14g`, and get `.0` if that looks like an integer. The shortest digits that
-//! read back as the same float come fast; if there are at most 14 of them they are also the 14 correctly
-//! rounded ones without trailing zeros. With more of them, rounding the shortest to 14 is right unless what
-//! is cut off is within one unit of a half, because the shortest digits are off by less than that unit;
-//! those, and the subnormals, are printed exactly.
+//! Floats are written as C's `%.14g`, and get `.0` if that looks like an integer. Moderate ones are computed
+//! exactly (`decimal.rs`). Of the others, the shortest digits that read back as the same float come fast; if
+//! there are at most 14 of them they are also the 14 correctly rounded ones without trailing zeros. With more
+//! of them, rounding the shortest to 14 is right unless what is cut off is within one unit of a half, because
+//! the shortest digits are off by less than that unit; those, and the subnormals, are printed exactly.
+
+pub mod decimal;
+
+use decimal::{Buffer, Decimal};
 
 /// A number as a numeral denotes it: the two subtypes of Lua's numbers (manual 2.1).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,32 +86,35 @@ pub fn parse_number(s: &[u8]) -> Option<Number> {
     }
 }
 
+/// Adds the digits that `s` has from `at` on to a number, which wraps around; returns where they end.
+#[inline(always)]
+fn read_digits(s: &[u8], mut at: usize, number: &mut u64) -> usize {
+    while let Some(&b) = s.get(at)
+        && b.is_ascii_digit()
+    {
+        *number = number.wrapping_mul(10).wrapping_add(u64::from(b - b'0'));
+        at += 1;
+    }
+    at
+}
+
 /// What stands between a sign and the end: digits, at most one point, at most one exponent.
 fn parse_decimal(s: &[u8], negative: bool) -> Option<Number> {
-    // `mantissa` is exact as long as `significant`, which leading zeros do not count for, is at most 19.
-    let (mut mantissa, mut significant, mut any, mut fraction, mut seen_point) =
-        (0u64, 0u32, false, 0i64, false);
-    let mut i = 0;
-    while let Some(&b) = s.get(i) {
-        if b.is_ascii_digit() {
-            any = true;
-            if significant != 0 || b != b'0' {
-                significant = significant.saturating_add(1);
-            }
-            mantissa = mantissa.wrapping_mul(10).wrapping_add(u64::from(b - b'0'));
-            fraction += i64::from(seen_point);
-        } else if b == b'.' && !seen_point {
-            seen_point = true;
-        } else {
-            break;
-        }
-        i += 1;
+    let mut mantissa = 0;
+    let integral = read_digits(s, 0, &mut mantissa);
+    let (mut i, mut fraction) = (integral, 0);
+    if s.get(i) == Some(&b'.') {
+        i = read_digits(s, i + 1, &mut mantissa);
+        fraction = i - integral - 1;
     }
-    if !any {
+    let digits = integral + fraction;
+    if digits == 0 {
         return None;
     }
-    let mut exponent = -fraction;
-    let is_float = seen_point || i < s.len();
+    // `mantissa` is exact if there are at most 19 digits, which leading zeros do not count for.
+    let significant = if digits <= 19 { digits } else { digits - leading_zeros(&s[..i]) };
+    let mut exponent = -(fraction as i64);
+    let is_float = i > integral || i < s.len();
     if i < s.len() {
         if !matches!(s[i], b'e' | b'E') {
             return None;
@@ -125,6 +132,12 @@ fn parse_decimal(s: &[u8], negative: bool) -> Option<Number> {
         std::str::from_utf8(s).ok()?.parse::<f64>().ok()?
     };
     Some(Number::Float(if negative { -magnitude } else { magnitude }))
+}
+
+/// How many zeros are before the first digit that is none.
+#[cold]
+fn leading_zeros(digits: &[u8]) -> usize {
+    digits.iter().filter(|b| **b != b'.').take_while(|b| **b == b'0').count()
 }
 
 /// Powers of ten that a double holds exactly.
@@ -234,7 +247,14 @@ pub fn parse_integer_base(s: &[u8], base: u32) -> Option<i64> {
     }
     let mut value = 0u64;
     for &b in digits {
-        let digit = (b as char).to_digit(base)?;
+        let digit = match b {
+            b'0'..=b'9' => u32::from(b - b'0'),
+            _ => u32::from((b | 0x20).wrapping_sub(b'a')) + 10,
+        };
+        // What is no letter comes out larger than any base.
+        if digit >= base {
+            return None;
+        }
         value = value.wrapping_mul(u64::from(base)).wrapping_add(u64::from(digit));
     }
     Some(if negative { value.wrapping_neg() } else { value } as i64)
@@ -266,13 +286,46 @@ fn write_digits(mut value: u64, buffer: &mut [u8; 20]) -> usize {
     at
 }
 
+/// Appends the first `len` bytes of a buffer: a copy of its whole length needs no call.
+#[inline(always)]
+pub fn append_front<const N: usize>(out: &mut Vec<u8>, buffer: &[u8; N], len: usize) {
+    debug_assert!(len <= N);
+    let before = out.len();
+    out.extend_from_slice(buffer);
+    out.truncate(before + len);
+}
+
 /// Appends an integer's decimal text (`%d`).
+#[inline]
 pub fn format_integer(value: i64, out: &mut Vec<u8>) {
+    if (0..10).contains(&value) {
+        return out.push(b'0' + value as u8);
+    }
+    if (0..100_000_000).contains(&value) {
+        let mut digits = [0; 8];
+        let len = decimal::write_small(value as u64, &mut digits);
+        return append_front(out, &digits, len);
+    }
     out.extend_from_slice(integer_text(value, &mut [0; 20]));
 }
 
 /// As [`format_integer`], into a buffer.
+#[inline]
 pub fn integer_text(value: i64, buffer: &mut [u8; 20]) -> &[u8] {
+    if (0..10).contains(&value) {
+        buffer[0] = b'0' + value as u8;
+        return &buffer[..1];
+    }
+    if (0..100_000_000).contains(&value)
+        && let Some(small) = buffer.first_chunk_mut()
+    {
+        let len = decimal::write_small(value as u64, small);
+        return &buffer[..len];
+    }
+    large_integer_text(value, buffer)
+}
+
+fn large_integer_text(value: i64, buffer: &mut [u8; 20]) -> &[u8] {
     let mut at = write_digits(value.unsigned_abs(), buffer);
     if value < 0 {
         // The magnitude of an `i64` has at most 19 digits.
@@ -285,31 +338,48 @@ pub fn integer_text(value: i64, buffer: &mut [u8; 20]) -> &[u8] {
 /// Appends a float's text as `tostring` gives it: `%.14g`, plus `.0` where that would read back as an integer
 /// (`1.0`, `-0.0`); `inf`, `-inf`, `nan` and `-nan` as the C library writes them.
 pub fn format_float(value: f64, out: &mut Vec<u8>) {
-    // An integral value below 10^14 has at most 14 digits and no exponent.
-    if value.abs() < 1e14 && value as i64 as f64 == value {
-        if value.is_sign_negative() {
-            out.push(b'-');
-        }
-        let mut buffer = [0; 20];
-        let at = write_digits(value.abs() as u64, &mut buffer);
-        out.extend_from_slice(&buffer[at..]);
-        out.extend_from_slice(b".0");
-        return;
-    }
-    if value.is_sign_negative() {
-        out.push(b'-');
-    }
-    if !value.is_finite() {
-        out.extend_from_slice(if value.is_nan() { b"nan" } else { b"inf" });
-        return;
-    }
-    let (digits, count, exponent) = fourteen_digits(value.abs());
-    write_general(&digits[..count], exponent, out);
+    out.extend_from_slice(float_text(value, &mut [0; 80]));
+}
+
+/// As [`format_float`], into a buffer.
+pub fn float_text(value: f64, buffer: &mut Buffer) -> &[u8] {
+    let magnitude = value.abs();
+    let start = usize::from(value.is_sign_negative());
+    buffer[0] = b'-';
+    let end = if magnitude < 1e14 && magnitude as u64 as f64 == magnitude {
+        // An integral value below 10^14 has at most 14 digits and no exponent.
+        let mut digits = [0; 20];
+        let text = integer_text(magnitude as i64, &mut digits);
+        let end = start + text.len();
+        buffer[start..end].copy_from_slice(text);
+        buffer[end..end + 2].copy_from_slice(b".0");
+        end + 2
+    } else if !value.is_finite() {
+        buffer[start..start + 3].copy_from_slice(if value.is_nan() { b"nan" } else { b"inf" });
+        start + 3
+    } else {
+        let decimal = Decimal::new(magnitude, DIGITS).unwrap_or_else(|| fourteen_digits(magnitude));
+        let end = decimal.general(DIGITS, buffer, start);
+        let looks_integral = decimal.significant as i32 <= decimal.exponent + 1
+            && (0..DIGITS as i32).contains(&decimal.exponent);
+        buffer[end..end + 2].copy_from_slice(b".0");
+        end + if looks_integral { 2 } else { 0 }
+    };
+    &buffer[..end]
+}
+
+/// The correctly rounded 14 digits of a positive finite float, whatever its magnitude.
+#[inline(never)]
+fn fourteen_digits(value: f64) -> Decimal {
+    let (text, significant, exponent) = rounded_digits(value);
+    let mut digits = [b'0'; 40];
+    digits[..significant].copy_from_slice(&text[..significant]);
+    Decimal { digits, count: DIGITS, significant, exponent }
 }
 
 /// The correctly rounded 14 digits of a positive finite float without their trailing zeros, how many they
 /// are, and the decimal exponent of the first.
-fn fourteen_digits(value: f64) -> ([u8; 20], usize, i32) {
+fn rounded_digits(value: f64) -> ([u8; 20], usize, i32) {
     if value.is_normal() {
         let mut buffer = zmij::Buffer::new();
         let (mut digits, count, mut exponent) = split_digits(buffer.format_finite(value).as_bytes());
@@ -342,7 +412,7 @@ fn fourteen_digits(value: f64) -> ([u8; 20], usize, i32) {
     exact_digits(value)
 }
 
-/// As [`fourteen_digits`], by the standard library's exact algorithm.
+/// As [`rounded_digits`], by the standard library's exact algorithm.
 #[cold]
 fn exact_digits(value: f64) -> ([u8; 20], usize, i32) {
     split_digits(format!("{value:.13e}").as_bytes())
@@ -382,38 +452,6 @@ fn split_digits(text: &[u8]) -> ([u8; 20], usize, i32) {
         }
     }
     (digits, without_zeros(&digits, count), point - 1 + explicit)
-}
-
-/// Lays digits out as `%.14g` does, trailing zeros already gone, then `.0` if there is neither point nor
-/// exponent.
-fn write_general(digits: &[u8], exponent: i32, out: &mut Vec<u8>) {
-    if !(-4..DIGITS as i32).contains(&exponent) {
-        out.push(digits[0]);
-        if digits.len() > 1 {
-            out.push(b'.');
-            out.extend_from_slice(&digits[1..]);
-        }
-        out.extend_from_slice(if exponent < 0 { b"e-" } else { b"e+" });
-        if exponent.abs() < 10 {
-            out.push(b'0');
-        }
-        format_integer(i64::from(exponent.abs()), out);
-    } else if exponent < 0 {
-        out.extend_from_slice(b"0.");
-        out.extend(std::iter::repeat_n(b'0', (-exponent - 1) as usize));
-        out.extend_from_slice(digits);
-    } else {
-        let integral = exponent as usize + 1;
-        if digits.len() > integral {
-            out.extend_from_slice(&digits[..integral]);
-            out.push(b'.');
-            out.extend_from_slice(&digits[integral..]);
-        } else {
-            out.extend_from_slice(digits);
-            out.extend(std::iter::repeat_n(b'0', integral - digits.len()));
-            out.extend_from_slice(b".0");
-        }
-    }
 }
 
 /// The integer equal to `value`, if there is one (manual 3.4.3: floats with an exact representation as an

@@ -55,7 +55,7 @@ impl Vm {
     /// them.
     #[inline]
     pub fn check_int(&mut self, i: u32) -> LuaResult<i64> {
-        match self.arg(i).as_int() {
+        match self.arg(i).as_integral() {
             Some(n) => Ok(n),
             None => self.check_int_slow(i),
         }

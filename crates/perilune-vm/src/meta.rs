@@ -23,9 +23,9 @@ use std::cmp::Ordering;
 #[allow(missing_docs)]
 #[rustfmt::skip]
 pub enum Event {
-    Index, NewIndex, Gc, Mode, Len, Eq, Call, Close,
+    Index, NewIndex, Gc, Mode, Len, Eq, ToString, Close,
     Add, Sub, Mul, Mod, Pow, Div, IDiv, BAnd, BOr, BXor, Shl, Shr, Unm, BNot, Lt, Le, Concat,
-    Name, ToString, Pairs, Metatable,
+    Name, Call, Pairs, Metatable,
 }
 
 /// Number of events.
@@ -35,11 +35,11 @@ impl Event {
     /// All names, by event.
     #[rustfmt::skip]
     pub const NAMES: [&'static str; EVENT_COUNT] = [
-        "__index", "__newindex", "__gc", "__mode", "__len", "__eq", "__call", "__close", "__add", "__sub", "__mul",
+        "__index", "__newindex", "__gc", "__mode", "__len", "__eq", "__tostring", "__close", "__add", "__sub", "__mul",
         "__mod",
         "__pow", "__div", "__idiv", "__band", "__bor", "__bxor", "__shl", "__shr", "__unm", "__bnot", "__lt",
         "__le",
-        "__concat", "__name", "__tostring", "__pairs", "__metatable",
+        "__concat", "__name", "__call", "__pairs", "__metatable",
     ];
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -379,6 +379,11 @@ impl Vm {
         }
     }
 
+    /// `a op b` for two numbers, if it has a result.
+    pub fn arith_numbers(op: BinOp, a: Value, b: Value) -> Option<Value> {
+        num::arith(op, a, b)?.ok()
+    }
+
     /// A number, or a string that converts to one, as a number value.
     pub fn string_to_number(v: Value) -> Option<Value> {
         if v.is_number() {
@@ -528,9 +533,19 @@ impl Vm {
 
     /// A number's text (manual 3.4.3).
     pub(crate) fn number_to_string(&mut self, v: Value) -> LuaResult<Gc<LuaString>> {
-        let mut text = Vec::with_capacity(32);
-        Self::write_number(v, &mut text);
-        self.new_str(&text)
+        self.new_str(Self::number_text(v, &mut [0; 80]))
+    }
+
+    /// A number's text, in a buffer.
+    #[inline]
+    pub fn number_text(v: Value, buffer: &mut numeral::decimal::Buffer) -> &[u8] {
+        match v.tag() {
+            Tag::INT => match buffer.first_chunk_mut() {
+                Some(buffer) => numeral::integer_text(v.int_bits(), buffer),
+                None => &[],
+            },
+            _ => numeral::float_text(v.float_bits(), buffer),
+        }
     }
 
     /// A string's bytes or a number's text, whatever metamethods they have (`lua_tolstring`); `None` for

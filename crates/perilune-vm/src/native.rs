@@ -12,6 +12,7 @@
 //! Most calls of some natives need far less than a frame: a letter of a string, an element more. Such a
 //! native may have a *quick form* ([`Native::quick`]), which machine code calls with the arguments where they
 //! are. It does the whole or nothing; what would raise an error, call Lua or collect is left to the native.
+//! So does the interpreter with metamethods of arithmetic: those of strings.
 //!
 //! # Kinds
 //! Most natives are [`Kind::Leaf`]: they never call Lua. A [`Kind::Reentrant`] one may (a comparator, a
@@ -262,15 +263,37 @@ impl Answer {
     pub(crate) fn of(v: Value) -> Answer {
         Answer { payload: v.payload(), tag: v.tag().0 as u64 }
     }
+
+    #[inline(always)]
+    fn value(self) -> Option<Value> {
+        (self.tag != Answer::NONE).then(|| Value::raw(Tag(self.tag as u8), self.payload))
+    }
 }
 
 /// A quick form as machine code calls it, with the address of the first argument, above the function by
 /// [`crate::machine::layout::GAP`] values, and how many there are.
 ///
 /// # Safety
-/// The `Vm` is live, the calling thread owns it; function and arguments are values in registers of the
-/// running frame.
+/// The `Vm` is live, the calling thread owns it; function and arguments are live values, in registers of the
+/// running frame or a copy of them.
 pub type QuickFn = unsafe extern "C-unwind" fn(*mut Vm, *const Value, u64) -> Answer;
+
+impl Vm {
+    /// What `f(x, y)` gives, if `f` is a native whose quick form does that, and nobody watches calls.
+    #[inline]
+    pub(crate) fn quick_metamethod(&mut self, f: Value, x: Value, y: Value) -> Option<Value> {
+        let quick = f.as_native()?.quick.filter(|q| q.effect == Effect::Nothing)?;
+        if self.hooks_active() || self.lua.machine.watched {
+            return None;
+        }
+        let mut registers = [Value::NIL; GAP + 2];
+        (registers[0], registers[GAP], registers[GAP + 1]) = (f, x, y);
+        // SAFETY: a borrowed `Vm` is live and owned; the operands of the running instruction are live, and a
+        // form without effect frees nothing.
+        let answer = unsafe { (quick.entry)(self, registers[GAP..].as_ptr(), 2) };
+        answer.value()
+    }
+}
 
 /// What quick forms are written as: they neither raise, nor call Lua, nor collect, nor look at frames.
 /// `None`, or an error, which only memory may be the reason of: nothing has been done, and the native itself

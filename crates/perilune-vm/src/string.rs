@@ -370,6 +370,33 @@ impl StringTable {
 /// Longest text that is looked for before it is made a string ([`Vm::new_text`]), in bytes.
 pub(crate) const SHORT_TEXT: usize = 40;
 
+/// Longest text that is copied without a call.
+const COPIED_HERE: usize = 128;
+
+/// Whether two texts, short as a rule, are the same: a call of `memcmp` takes longer than most texts do.
+#[inline(always)]
+fn same_short(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    match (a.last_chunk::<8>(), b.last_chunk::<8>()) {
+        (Some(x), Some(y)) => {
+            x == y
+                && (a.len() == 8 || a.chunks_exact(8).zip(b.chunks_exact(8)).all(|(x, y)| word(x) == word(y)))
+        }
+        _ => match (a.first_chunk::<4>(), b.first_chunk::<4>()) {
+            (Some(x), Some(y)) => x == y && a.last_chunk::<4>() == b.last_chunk::<4>(),
+            _ => a.iter().zip(b).all(|(x, y)| x == y),
+        },
+    }
+}
+
+/// Eight bytes as a number.
+#[inline(always)]
+fn word(bytes: &[u8]) -> u64 {
+    bytes.first_chunk().map_or(0, |b| u64::from_le_bytes(*b))
+}
+
 /// Copies a few bytes: a call of `memcpy` takes longer than most texts do.
 ///
 /// # Safety
@@ -383,12 +410,18 @@ pub(crate) unsafe fn copy_short(from: *const u8, to: *mut u8, len: usize) {
             |at: usize| to.add(at).cast::<u64>().write_unaligned(from.add(at).cast::<u64>().read_unaligned());
         let half =
             |at: usize| to.add(at).cast::<u32>().write_unaligned(from.add(at).cast::<u32>().read_unaligned());
-        if len >= 8 {
+        let two = |at: usize| {
+            to.add(at).cast::<u128>().write_unaligned(from.add(at).cast::<u128>().read_unaligned())
+        };
+        if len >= 16 {
             let mut at = 0;
-            while at + 8 < len {
-                word(at);
-                at += 8;
+            while at + 16 < len {
+                two(at);
+                at += 16;
             }
+            two(len - 16);
+        } else if len >= 8 {
+            word(0);
             word(len - 8);
         } else if len >= 4 {
             half(0);
@@ -498,7 +531,7 @@ impl Vm {
         // SAFETY: the new string has room for `len` bytes and overlaps nothing.
         unsafe {
             let data = s.ptr().cast::<u8>().add(STRING_DATA);
-            if bytes.len() <= SHORT_TEXT {
+            if bytes.len() <= COPIED_HERE {
                 copy_short(bytes.as_ptr(), data, bytes.len());
             } else {
                 std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len());
@@ -737,12 +770,26 @@ mod tests {
     #[test]
     fn short_copies() {
         let from: Vec<u8> = (1..=100).collect();
-        for len in 0..=SHORT_TEXT {
+        for len in 0..=100 {
             let mut to = [0u8; 100];
             // SAFETY: both have a hundred bytes.
             unsafe { copy_short(from.as_ptr(), to.as_mut_ptr(), len) };
             assert_eq!(to[..len], from[..len]);
             assert!(to[len..].iter().all(|&b| b == 0), "{len}");
+        }
+    }
+
+    #[test]
+    fn short_comparisons() {
+        let text: Vec<u8> = (1..=60).collect();
+        for len in 0..=text.len() {
+            assert!(same_short(&text[..len], &[&text[..len]].concat()));
+            assert!(!same_short(&text[..len], &[&text[..len], b"x"].concat()));
+            for at in 0..len {
+                let mut other = text[..len].to_vec();
+                other[at] ^= 1;
+                assert!(!same_short(&text[..len], &other), "{at} of {len}");
+            }
         }
     }
 

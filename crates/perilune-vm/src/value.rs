@@ -375,6 +375,15 @@ impl Value {
             _ => None,
         }
     }
+    /// The integer that a number is: an integer, or a float with an integral value.
+    #[inline]
+    pub fn as_integral(self) -> Option<i64> {
+        match self.tag {
+            Tag::INT => Some(self.int_bits()),
+            Tag::FLOAT => perilune_syntax::numeral::float_to_integer(self.float_bits()),
+            _ => None,
+        }
+    }
     /// The full userdata, if it is one.
     #[inline]
     pub fn as_userdata(self) -> Option<Gc<Userdata>> {

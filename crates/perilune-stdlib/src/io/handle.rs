@@ -7,9 +7,9 @@
 use super::lines;
 use super::park::{self, Until, Waited};
 use super::read;
-use super::standard::{File, Operation, operate};
+use super::standard::{File, Operation, briefly, operate};
 use super::stream::{Buffering, Stream};
-use super::write_value;
+use super::{NUMBER, append_number, write_value};
 use crate::errno::{self, Failure};
 use perilune_vm::shared::{SharedArc, SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Userdata, Value, Vm};
@@ -210,6 +210,11 @@ fn was_closed(vm: &mut Vm) -> LuaResult<Waited> {
 }
 
 fn read_method(vm: &mut Vm) -> LuaResult<u32> {
+    if let Some(file) = vm.arg(1).as_userdata().and_then(file_of)
+        && let Some(count) = read_at_hand(vm, file, 2)
+    {
+        return Ok(count);
+    }
     if was_closed(vm)? != Waited::No {
         return errno::failure(vm, Failure::Closed, None);
     }
@@ -218,6 +223,16 @@ fn read_method(vm: &mut Vm) -> LuaResult<u32> {
         Some(file) => read_arguments(vm, file, 2),
         None => Ok(0),
     }
+}
+
+/// Reads by the formats that are the arguments from `first` on, if all is in the buffer, without the file's
+/// lock; how many values were pushed. `None`: nothing has been done.
+#[inline]
+pub(super) fn read_at_hand(vm: &mut Vm, file: &File, first: u32) -> Option<u32> {
+    briefly(vm, file, |vm, stream| match park::concerns(vm, stream) {
+        true => None,
+        false => read::at_hand(vm, stream, first),
+    })?
 }
 
 /// Reads by the formats that are the arguments from `first` on, and returns what `read` returns.
@@ -230,7 +245,8 @@ pub(super) fn read_arguments(vm: &mut Vm, file: Gc<Userdata>, first: u32) -> Lua
         vm.push(file.into());
         Ok(())
     };
-    let outcome = match operate(vm, open) {
+    let stream = operate(vm, open).inspect(|stream| stream.give_bias(vm));
+    let outcome = match stream {
         Ok(mut stream) if park::concerns(vm, &stream) => {
             park::read(vm, &mut stream, (first, count), arguments, keep)?
         }
@@ -254,6 +270,12 @@ fn lines_method(vm: &mut Vm) -> LuaResult<u32> {
 }
 
 fn write(vm: &mut Vm) -> LuaResult<u32> {
+    if let Some(file) = vm.arg(1).as_userdata().and_then(file_of)
+        && write_at_hand(vm, file, 2)
+    {
+        let file = vm.arg(1);
+        return vm.ret(file);
+    }
     match was_closed(vm)? {
         Waited::No => {}
         Waited::Begins => return errno::failure(vm, Failure::Closed, None),
@@ -267,6 +289,43 @@ fn write(vm: &mut Vm) -> LuaResult<u32> {
     match vm.arg(1).as_userdata() {
         Some(file) => write_arguments(vm, file, 2),
         None => Ok(0),
+    }
+}
+
+/// Writes the arguments from `first` on, if they fit the buffer, without the file's lock. False: nothing has
+/// been done.
+#[inline]
+pub(super) fn write_at_hand(vm: &mut Vm, file: &File, first: u32) -> bool {
+    let write = |vm: &mut Vm, stream: &mut Stream| {
+        if park::concerns(vm, stream) {
+            return false;
+        }
+        let Some((out, capacity)) = stream.buffer_at_hand() else { return false };
+        let before = out.len();
+        for i in first..=vm.nargs() {
+            if !append_value(vm.arg(i), out, capacity) {
+                out.truncate(before);
+                return false;
+            }
+        }
+        true
+    };
+    briefly(vm, file, write) == Some(true)
+}
+
+/// Appends what `write` writes of a value. False: it is too long, or cannot be written.
+#[inline]
+fn append_value(value: Value, out: &mut Vec<u8>, capacity: usize) -> bool {
+    if let Some(text) = value.as_string() {
+        if out.len() + text.len() > capacity {
+            return false;
+        }
+        out.extend_from_slice(text.bytes());
+        return true;
+    }
+    value.is_number() && out.len() + NUMBER <= capacity && {
+        append_number(value, out);
+        true
     }
 }
 
@@ -288,7 +347,8 @@ pub(super) fn write_arguments(vm: &mut Vm, file: Gc<Userdata>, first: u32) -> Lu
         }
         Ok(result)
     };
-    let result = match operate(vm, open) {
+    let stream = operate(vm, open).inspect(|stream| stream.give_bias(vm));
+    let result = match stream {
         Ok(mut stream) if park::concerns(vm, &stream) => {
             park::write(vm, &mut stream, last, Until::Buffered, take)?
         }

@@ -316,11 +316,17 @@ fn output(vm: &mut Vm) -> LuaResult<u32> {
 
 fn io_read(vm: &mut Vm) -> LuaResult<u32> {
     let file = default_file(vm, Default::Input)?;
+    if let Some(count) = file_of(file).and_then(|file| handle::read_at_hand(vm, file, 1)) {
+        return Ok(count);
+    }
     handle::read_arguments(vm, file, 1)
 }
 
 fn io_write(vm: &mut Vm) -> LuaResult<u32> {
     let file = default_file(vm, Default::Output)?;
+    if file_of(file).is_some_and(|file| handle::write_at_hand(vm, file, 1)) {
+        return vm.ret(file);
+    }
     handle::write_arguments(vm, file, 1)
 }
 
@@ -353,15 +359,23 @@ fn write_value(stream: &mut Stream, value: Value) -> Option<Result<(), Errno>> {
     if let Some(text) = value.as_string() {
         return Some(stream.write(text.bytes()));
     }
-    if let Some(integer) = value.as_int() {
-        return Some(stream.write_short(|out| format_integer(integer, out)));
-    }
-    let float = value.as_float()?;
-    Some(stream.write_short(|out| {
-        // `%.14g`: what `tostring` adds to it goes again.
-        format_float(float, out);
-        if out.ends_with(b".0") {
-            out.truncate(out.len() - 2);
+    value.is_number().then(|| stream.write_short(|out| append_number(value, out)))
+}
+
+/// Most bytes of a number.
+const NUMBER: usize = 32;
+
+/// Appends a number as `write` writes it.
+#[inline]
+fn append_number(value: Value, out: &mut Vec<u8>) {
+    match (value.as_int(), value.as_float()) {
+        (Some(integer), _) => format_integer(integer, out),
+        (_, float) => {
+            // `%.14g`: what `tostring` adds to it goes again.
+            format_float(float.unwrap_or(0.0), out);
+            if out.ends_with(b".0") {
+                out.truncate(out.len() - 2);
+            }
         }
-    }))
+    }
 }

@@ -45,6 +45,63 @@ pub(super) fn read(vm: &mut Vm, stream: &mut Stream, first: u32, count: u32) -> 
     Ok(Outcome::Values(count))
 }
 
+/// Most formats of [`at_hand`].
+const FEW: u32 = 8;
+
+/// Reads by the formats in the frame's slots from `first` on, if they are few and plain and all that they ask
+/// for is in the buffer; how many values were pushed. `None`: nothing has been done.
+#[inline]
+pub(super) fn at_hand(vm: &mut Vm, stream: &mut Stream, first: u32) -> Option<u32> {
+    let last = vm.nargs();
+    if !stream.reads_at_hand() || last >= first + FEW {
+        return None;
+    }
+    if last < first {
+        return stream.line_at_hand(|line| vm.push_str(line))?.is_ok().then_some(1);
+    }
+    let position = stream.position();
+    for slot in first..=last {
+        if !one_at_hand(vm, stream, slot) {
+            stream.go_back(position);
+            vm.truncate(last);
+            return None;
+        }
+    }
+    Some(last - first + 1)
+}
+
+/// One format of [`at_hand`].
+#[inline]
+fn one_at_hand(vm: &mut Vm, stream: &mut Stream, slot: u32) -> bool {
+    let format = vm.stack_get(slot);
+    let pushed = match format.as_string() {
+        Some(format) => match format.bytes() {
+            [b'n', ..] | [b'*', b'n', ..] => return number_at_hand(vm, stream),
+            [b'l', ..] | [b'*', b'l', ..] => stream.line_at_hand(|line| vm.push_str(line)),
+            _ => return false,
+        },
+        None => match format.as_int().map(usize::try_from) {
+            Some(Ok(count @ 1..)) => stream.bytes_at_hand(count, |text| vm.push_str(text)),
+            _ => return false,
+        },
+    };
+    matches!(pushed, Some(Ok(())))
+}
+
+/// Pushes the numeral that comes next, if it is plain and in the buffer.
+fn number_at_hand(vm: &mut Vm, stream: &mut Stream) -> bool {
+    let ahead = stream.unread();
+    let Some(numeral) = plain_numeral(ahead) else { return false };
+    let value = match parse_number(&ahead[numeral.clone()]) {
+        Some(Number::Integer(i)) => Value::int(i),
+        Some(Number::Float(f)) => Value::float(f),
+        None => return false,
+    };
+    stream.skip(numeral.end);
+    vm.push(value);
+    true
+}
+
 /// Pushes what `read` returns.
 pub(super) fn results(vm: &mut Vm, outcome: Outcome) -> LuaResult<u32> {
     match outcome {

@@ -352,6 +352,36 @@ impl Stream {
         Some(f(&self.input[start..start + length]))
     }
 
+    /// Whether what is read next may be taken out of the buffer, if it is there: nothing is to be written
+    /// before.
+    #[inline]
+    pub(super) fn reads_at_hand(&self) -> bool {
+        self.direction == Direction::Reading && self.mark.is_none()
+    }
+
+    /// Where in the buffer the unread bytes begin; see [`Stream::go_back`].
+    #[inline]
+    pub(super) fn position(&self) -> usize {
+        self.start
+    }
+
+    /// What has been taken out of the buffer since then is unread again: nothing has been read from the file
+    /// meanwhile.
+    #[inline]
+    pub(super) fn go_back(&mut self, position: usize) {
+        debug_assert!(position <= self.start);
+        self.start = position;
+    }
+
+    /// Takes so many bytes, if they are in the buffer.
+    #[inline]
+    pub(super) fn bytes_at_hand<R>(&mut self, count: usize, f: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        let start = self.start;
+        let bytes = self.input[start..self.end].get(..count)?;
+        self.start += count;
+        Some(f(bytes))
+    }
+
     /// Gives the next line to `f`, with its newline if `keep_newline`; `None` at the end of the file.
     #[inline]
     pub(super) fn line<R>(
@@ -536,6 +566,14 @@ impl Stream {
             return Ok(());
         }
         self.write_through(bytes)
+    }
+
+    /// The output buffer, and how long it may become, if what is written next only goes there.
+    #[inline]
+    pub(super) fn buffer_at_hand(&mut self) -> Option<(&mut Vec<u8>, usize)> {
+        let is_plain =
+            self.direction == Direction::Writing && self.buffering == Buffering::Full && self.mark.is_none();
+        is_plain.then_some((&mut self.output, self.capacity))
     }
 
     fn write_through(&mut self, bytes: &[u8]) -> Result<(), Errno> {

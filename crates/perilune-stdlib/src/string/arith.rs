@@ -5,17 +5,24 @@
 //! metamethod is this one.
 
 use perilune_syntax::ast::BinOp;
-use perilune_vm::{LuaResult, Native, Value, Vm};
+use perilune_vm::{Call, Effect, LuaResult, Native, Value, Vm};
 
 pub(super) static METAMETHODS: &[&Native] = &[&ADD, &SUB, &MUL, &MOD, &POW, &DIV, &IDIV, &UNM];
 
-static ADD: Native = Native::hybrid("__add", |vm| arith(vm, BinOp::Add, "__add"));
-static SUB: Native = Native::hybrid("__sub", |vm| arith(vm, BinOp::Sub, "__sub"));
-static MUL: Native = Native::hybrid("__mul", |vm| arith(vm, BinOp::Mul, "__mul"));
-static MOD: Native = Native::hybrid("__mod", |vm| arith(vm, BinOp::Mod, "__mod"));
-static POW: Native = Native::hybrid("__pow", |vm| arith(vm, BinOp::Pow, "__pow"));
-static DIV: Native = Native::hybrid("__div", |vm| arith(vm, BinOp::Div, "__div"));
-static IDIV: Native = Native::hybrid("__idiv", |vm| arith(vm, BinOp::IDiv, "__idiv"));
+static ADD: Native = Native::hybrid("__add", |vm| arith(vm, BinOp::Add, "__add"))
+    .quick(Effect::Nothing, |_, call| quick_arith(BinOp::Add, call));
+static SUB: Native = Native::hybrid("__sub", |vm| arith(vm, BinOp::Sub, "__sub"))
+    .quick(Effect::Nothing, |_, call| quick_arith(BinOp::Sub, call));
+static MUL: Native = Native::hybrid("__mul", |vm| arith(vm, BinOp::Mul, "__mul"))
+    .quick(Effect::Nothing, |_, call| quick_arith(BinOp::Mul, call));
+static MOD: Native = Native::hybrid("__mod", |vm| arith(vm, BinOp::Mod, "__mod"))
+    .quick(Effect::Nothing, |_, call| quick_arith(BinOp::Mod, call));
+static POW: Native = Native::hybrid("__pow", |vm| arith(vm, BinOp::Pow, "__pow"))
+    .quick(Effect::Nothing, |_, call| quick_arith(BinOp::Pow, call));
+static DIV: Native = Native::hybrid("__div", |vm| arith(vm, BinOp::Div, "__div"))
+    .quick(Effect::Nothing, |_, call| quick_arith(BinOp::Div, call));
+static IDIV: Native = Native::hybrid("__idiv", |vm| arith(vm, BinOp::IDiv, "__idiv"))
+    .quick(Effect::Nothing, |_, call| quick_arith(BinOp::IDiv, call));
 static UNM: Native = Native::hybrid("__unm", negate);
 
 fn arith(vm: &mut Vm, op: BinOp, event: &str) -> LuaResult<u32> {
@@ -24,6 +31,13 @@ fn arith(vm: &mut Vm, op: BinOp, event: &str) -> LuaResult<u32> {
         _ => other_operand(vm, event)?,
     };
     vm.ret(value)
+}
+
+/// [`arith`] of two numerals, whose result is no error.
+fn quick_arith(op: BinOp, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let &[a, b] = call.arguments else { return Ok(None) };
+    let (Some(a), Some(b)) = (Vm::string_to_number(a), Vm::string_to_number(b)) else { return Ok(None) };
+    Ok(Vm::arith_numbers(op, a, b))
 }
 
 fn negate(vm: &mut Vm) -> LuaResult<u32> {

@@ -35,11 +35,11 @@ fn sub(vm: &mut Vm) -> LuaResult<u32> {
     vm.ret(part)
 }
 
-/// [`sub`] of a string and integers.
+/// [`sub`] of a string and numbers.
 fn quick_sub(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
     let (s, i, j) = match call.arguments {
-        [s, i] => (s.as_string(), i.as_int(), Some(-1)),
-        [s, i, j] => (s.as_string(), i.as_int(), j.as_int()),
+        [s, i] => (s.as_string(), i.as_integral(), Some(-1)),
+        [s, i, j] => (s.as_string(), i.as_integral(), j.as_integral()),
         _ => return Ok(None),
     };
     let (Some(s), Some(i), Some(j)) = (s, i, j) else { return Ok(None) };
@@ -55,7 +55,7 @@ fn quick_sub(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
 fn quick_byte(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
     let (s, i) = match call.arguments {
         [s] => (s.as_string(), Some(1)),
-        [s, i] => (s.as_string(), i.as_int()),
+        [s, i] => (s.as_string(), i.as_integral()),
         _ => return Ok(None),
     };
     let (Some(s), Some(i)) = (s, i) else { return Ok(None) };
@@ -69,7 +69,7 @@ fn quick_char(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
     let mut bytes = [0; 16];
     let Some(text) = bytes.get_mut(..call.arguments.len()) else { return Ok(None) };
     for (byte, v) in text.iter_mut().zip(call.arguments) {
-        let Some(b) = v.as_int().and_then(|b| u8::try_from(b).ok()) else { return Ok(None) };
+        let Some(b) = v.as_integral().and_then(|b| u8::try_from(b).ok()) else { return Ok(None) };
         *byte = b;
     }
     Ok(Some(vm.new_str(text)?.into()))
@@ -166,7 +166,7 @@ fn quick_reverse(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
 /// [`rep`] of a string to a short one.
 fn quick_rep(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
     let &[s, n] = call.arguments else { return Ok(None) };
-    let (Some(s), Some(n)) = (s.as_string(), n.as_int()) else { return Ok(None) };
+    let (Some(s), Some(n)) = (s.as_string(), n.as_integral()) else { return Ok(None) };
     let n = usize::try_from(n).unwrap_or(0);
     let mut bytes = [0; SHORT];
     let length = s.len().checked_mul(n).filter(|length| *length <= SHORT);

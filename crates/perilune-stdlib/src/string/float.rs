@@ -2,18 +2,54 @@
 //!
 //! All decimal output is the exact value rounded to nearest, ties to even, as glibc does it. The standard
 //! library's `{:.*}` and `{:.*e}` give just that; this file adds C's layout. The common cases, up to 17 or so
-//! digits of a moderate value, are computed here: a double is `m * 2^-k`, `m * 10^n` fits 128 bits, and a
-//! shift by `k` leaves the digits and the exact remainder to round by ([`scaled`]).
+//! digits of a moderate value, are [`decimal`]'s.
 //!
 //! `%a` is the mantissa in hexadecimal, normalised to 1.xxx (subnormals: 0.xxx with exponent -1022), rounded
 //! to the precision if one is given; a carry shows as a leading 2.
 
 use super::spec::{Layout, flag};
 use perilune_syntax::numeral;
+use perilune_syntax::numeral::decimal::{self, Buffer, Decimal, POWERS, scaled};
 use std::io::Write;
 
 /// Appends `value` as the conversion `letter` (one of `aAeEfgG`) shows it.
+#[inline]
 pub fn format(layout: &Layout, value: f64, letter: u8, out: &mut Vec<u8>) {
+    if !moderate(layout, value, letter, out) {
+        any(layout, value, letter, out);
+    }
+}
+
+/// Appends `value` if `letter` is one of `efg`, it has few digits, and nothing is out of the ordinary. Says
+/// whether it was.
+#[inline]
+fn moderate(layout: &Layout, value: f64, letter: u8, out: &mut Vec<u8>) -> bool {
+    if layout.flags & flag::ALT != 0 {
+        return false;
+    }
+    let sign = layout.sign(value.is_sign_negative());
+    let mut text: Buffer = [0; 80];
+    text[0] = sign.first().copied().unwrap_or(0);
+    let precision = usize::from(layout.precision.unwrap_or(6));
+    let magnitude = value.abs();
+    let end = match letter {
+        b'f' => decimal::fixed(magnitude, precision, &mut text, sign.len()),
+        b'g' => {
+            let precision = precision.max(1);
+            Decimal::new(magnitude, precision).map(|d| d.general(precision, &mut text, sign.len()))
+        }
+        b'e' => Decimal::new(magnitude, precision + 1)
+            .map(|d| d.exponential(precision + 1, &mut text, sign.len())),
+        _ => None,
+    };
+    let Some(end) = end else { return false };
+    layout.append_number(&text, sign.len(), end, true, out);
+    true
+}
+
+/// As [`format`], whatever the value.
+#[inline(never)]
+fn any(layout: &Layout, value: f64, letter: u8, out: &mut Vec<u8>) {
     let upper = letter.is_ascii_uppercase();
     let start = out.len();
     out.extend_from_slice(layout.sign(value.is_sign_negative()));
@@ -36,7 +72,7 @@ pub fn format(layout: &Layout, value: f64, letter: u8, out: &mut Vec<u8>) {
 
 fn decimal(layout: &Layout, value: f64, letter: u8, out: &mut Vec<u8>) {
     let alternative = layout.flags & flag::ALT != 0;
-    let precision = layout.precision.unwrap_or(6);
+    let precision = usize::from(layout.precision.unwrap_or(6));
     match letter {
         b'f' => {
             if !fixed(value, precision, out) {
@@ -51,58 +87,6 @@ fn decimal(layout: &Layout, value: f64, letter: u8, out: &mut Vec<u8>) {
         }
         _ => general(value, precision.max(1), alternative, out),
     }
-}
-
-const POWERS: [u64; 20] = {
-    let mut p = [1; 20];
-    let mut i = 1;
-    while i < 20 {
-        p[i] = p[i - 1] * 10;
-        i += 1;
-    }
-    p
-};
-
-/// A non-negative finite double as `mantissa * 2^exponent`.
-fn parts(value: f64) -> (u64, i32) {
-    let bits = value.to_bits();
-    let fraction = bits & ((1 << 52) - 1);
-    match (bits >> 52) as i32 {
-        0 => (fraction, -1074),
-        biased => (fraction | 1 << 52, biased - 1075),
-    }
-}
-
-/// `value * 10^places` to the nearest integer, ties to even; `None` if that is not below 2^63 or not computed
-/// here. `places` is in -19..=19.
-fn scaled(value: f64, places: i32) -> Option<u64> {
-    let power = *POWERS.get(places.unsigned_abs() as usize)?;
-    let (mantissa, exponent) = parts(value);
-    let (units, rest, unit) = if places >= 0 {
-        if value * power as f64 >= 9e18 {
-            return None;
-        }
-        // At most 2^53 * 10^19 < 2^117.
-        let product = u128::from(mantissa) * u128::from(power);
-        if exponent >= 0 {
-            (product << exponent, 0, 2)
-        } else if exponent > -120 {
-            let shift = -exponent as u32;
-            (product >> shift, product & ((1 << shift) - 1), 1 << shift)
-        } else {
-            (0, 0, 2)
-        }
-    } else {
-        if value >= 9e18 || exponent < -63 {
-            return None;
-        }
-        let unit = u128::from(power) << (-exponent).max(0);
-        let mantissa = u128::from(mantissa) << exponent.max(0);
-        // The quotient of a value below 2^63 is.
-        (mantissa / unit, mantissa % unit, unit)
-    };
-    let up = rest * 2 > unit || rest * 2 == unit && units & 1 == 1;
-    Some(units as u64 + u64::from(up))
 }
 
 /// `%.Nf` of a non-negative finite value, if it is moderate. Says whether it was.
@@ -138,26 +122,10 @@ struct Digits {
 impl Digits {
     /// The first `count` digits (1 to 100) of a non-negative finite value, rounded.
     fn new(value: f64, count: usize) -> Digits {
-        Digits::moderate(value, count).unwrap_or_else(|| Digits::exact(value, count))
-    }
-
-    /// By one exact integer computation, for few digits of a value that is neither huge nor tiny.
-    fn moderate(value: f64, count: usize) -> Option<Digits> {
-        if count > 17 || !(1e-15..1e18).contains(&value) {
-            return None;
-        }
-        let (mantissa, exponent) = parts(value);
-        // log10(2) from below: the estimate is right or one too small, at values just above a power of ten.
-        let binary = 63 - mantissa.leading_zeros() as i32 + exponent;
-        let mut exponent = (binary * 1233) >> 12;
-        let mut units = scaled(value, count as i32 - 1 - exponent)?;
-        if units >= POWERS[count] {
-            exponent += 1;
-            units = scaled(value, count as i32 - 1 - exponent)?;
-        }
-        let mut digits = Digits { buffer: [0; 128], count, exponent };
-        write_digits(units, &mut digits.buffer[..count]);
-        Some(digits)
+        let Some(decimal) = Decimal::new(value, count) else { return Digits::exact(value, count) };
+        let mut digits = Digits { buffer: [0; 128], count, exponent: decimal.exponent };
+        digits.buffer[..count].copy_from_slice(&decimal.digits[..count]);
+        digits
     }
 
     /// By the standard library.
@@ -254,7 +222,7 @@ fn hexadecimal(layout: &Layout, value: f64, out: &mut Vec<u8>) {
             biased - 1023
         }
     };
-    let digits = match layout.precision {
+    let digits = match layout.precision.map(usize::from) {
         Some(p) if p < NIBBLES => {
             let dropped = 4 * (NIBBLES - p) as u32;
             let rest = mantissa & ((1 << dropped) - 1);

@@ -3,19 +3,135 @@
 //! The format string is walked once, text between conversions copied in runs. The argument is looked at
 //! before the specification is checked, so that its error comes first, except where PUC Lua has it the other
 //! way around (`%a`, `%c`, `%p`).
+//!
+//! Most calls are *plain*: all specifications are right, the arguments are there and are what they should be,
+//! no metamethod is asked, and the result is not long. They are done by [`plain`], which looks at everything
+//! once and checks little. At whatever is not so it gives up, and all is done again from the beginning.
 
 use super::float;
 use super::near;
 use super::scratch;
-use super::spec::{Layout, Spec, flag};
+use super::spec::{Conversion, Layout, Spec, flag};
 use perilune_syntax::numeral;
-use perilune_vm::{LuaResult, Native, Thrown, Type, Value, Vm};
+use perilune_vm::{Call, Effect, LuaResult, Native, Thrown, Type, Value, Vm};
 use std::io::Write;
 
-pub(super) static FORMAT: Native = Native::hybrid("format", format);
+pub(super) static FORMAT: Native = Native::hybrid("format", format).quick(Effect::Allocates, quick_format);
+
+/// Longest format string, and longest argument, of a plain call.
+const SHORT: usize = 1 << 10;
+/// Most bytes of a plain call's result before its last conversion.
+const ROOM: usize = 2 << 10;
+
+/// [`format`] that is plain.
+fn quick_format(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let Some(text) = call.arguments.first().and_then(|v| v.as_string()) else { return Ok(None) };
+    let mut out = scratch::take();
+    let done = plain(vm, text.bytes(), |_, i| call.arguments.get(i).copied(), &mut out);
+    let result = if done { Some(vm.value_str(&out)?) } else { None };
+    scratch::put(out);
+    Ok(result)
+}
+
+/// Appends the result of a plain call, whose arguments `argument` gives by their index. False: it is none, and
+/// `out` has what there is until then.
+#[inline]
+fn plain(
+    vm: &mut Vm,
+    text: &[u8],
+    argument: impl Fn(&Vm, usize) -> Option<Value>,
+    out: &mut Vec<u8>,
+) -> bool {
+    if text.len() > SHORT {
+        return false;
+    }
+    let (mut text, mut i) = (text, 0);
+    while let Some(specification) = near::copy_until(b'%', text, out) {
+        text = specification;
+        if let [b'%', rest @ ..] = text {
+            out.push(b'%');
+            text = rest;
+            continue;
+        }
+        i += 1;
+        let Some(conversion) = Conversion::read(text) else { return false };
+        let Some(value) = argument(vm, i) else { return false };
+        if out.len() > ROOM || !plain_item(vm, conversion, value, out) {
+            return false;
+        }
+        text = &text[conversion.length..];
+    }
+    true
+}
+
+/// Appends an argument of a plain call. False: it is none.
+#[inline]
+fn plain_item(vm: &mut Vm, conversion: Conversion, value: Value, out: &mut Vec<u8>) -> bool {
+    let Conversion { layout, letter, .. } = conversion;
+    match letter {
+        b'd' | b'u' | b'o' | b'x' | b'X' => {
+            let Some(value) = value.as_integral() else { return false };
+            if letter == b'd' && layout == Layout::default() {
+                numeral::format_integer(value, out);
+            } else if !layout.small_integer(value, letter, out) {
+                layout.integer(value, letter, out);
+            }
+        }
+        b's' => return plain_text(vm, layout, value, out),
+        b'e' | b'E' | b'f' | b'g' | b'G' | b'a' | b'A' => {
+            let Some(value) = value.as_number() else { return false };
+            float::format(&layout, value, letter, out);
+        }
+        b'c' => {
+            let Some(value) = value.as_integral() else { return false };
+            layout.pad_text(&[value as u8], out);
+        }
+        b'q' => match value.as_string() {
+            Some(string) if string.len() <= SHORT / 4 => quote(string.bytes(), out),
+            _ => return false,
+        },
+        _ => return false,
+    }
+    true
+}
+
+/// `%s` of a plain call: text, numbers, booleans and nil, without metamethods. False: it is something else.
+fn plain_text(vm: &mut Vm, layout: Layout, value: Value, out: &mut Vec<u8>) -> bool {
+    if vm.has_tostring(value) {
+        return false;
+    }
+    let mut number = [0; 80];
+    let text = match value.type_of() {
+        Type::Number => Vm::number_text(value, &mut number),
+        Type::Boolean if value.is_truthy() => b"true",
+        Type::Boolean => b"false",
+        Type::Nil => b"nil",
+        _ => match value.as_string() {
+            Some(string) if string.len() <= SHORT => string.bytes(),
+            _ => return false,
+        },
+    };
+    if layout == Layout::default() {
+        out.extend_from_slice(text);
+        return true;
+    }
+    if text.contains(&0) {
+        return false;
+    }
+    layout.pad_text(&text[..layout.precision.map_or(text.len(), |p| text.len().min(p.into()))], out);
+    true
+}
 
 /// `string.format(formatstring, ...)`
 fn format(vm: &mut Vm) -> LuaResult<u32> {
+    if let Some(text) = vm.arg(1).as_string() {
+        let mut out = scratch::take();
+        let argument = |vm: &Vm, i| (i < vm.nargs() as usize).then(|| vm.arg(i as u32 + 1));
+        if plain(vm, text.bytes(), argument, &mut out) {
+            return scratch::ret(vm, out);
+        }
+        scratch::put(out);
+    }
     let mut text = vm.check_str(1)?.bytes();
     let nargs = vm.nargs();
     let mut out = scratch::take();
@@ -123,7 +239,7 @@ fn text(vm: &mut Vm, spec: Spec<'_>, arg: u32, out: &mut Vec<u8>) -> LuaResult<(
         return Err(vm.arg_error(arg, "string contains zeros"));
     }
     let layout = layout(vm, spec, flag::TEXT, true)?;
-    let shown = layout.precision.map_or(bytes.len(), |p| p.min(bytes.len()));
+    let shown = layout.precision.map_or(bytes.len(), |p| bytes.len().min(p.into()));
     scratch::reserve(vm, out, shown)?;
     layout.pad_text(&bytes[..shown], out);
     Ok(())

@@ -4,6 +4,7 @@
 //! farther away.
 
 use memchr::{memchr, memrchr};
+use perilune_syntax::numeral::append_front;
 
 /// So many bytes, at least, are looked at in words.
 const NEAR: usize = 2 * WORD;
@@ -61,6 +62,28 @@ pub fn find_last(byte: u8, text: &[u8]) -> Option<usize> {
     memrchr(byte, &text[..end])
 }
 
+/// Appends what is before the first `byte`, or all if there is none; returns what is behind it.
+#[inline(always)]
+pub fn copy_until<'t>(byte: u8, text: &'t [u8], out: &mut Vec<u8>) -> Option<&'t [u8]> {
+    let mut text = text;
+    while let Some(word) = text.first_chunk::<WORD>() {
+        let found = lowest_zero(u64::from_le_bytes(*word) ^ repeated(byte));
+        let len = found.trailing_zeros() as usize / 8;
+        append_front(out, word, len);
+        if found != 0 {
+            return Some(&text[len + 1..]);
+        }
+        text = &text[WORD..];
+    }
+    for (i, &b) in text.iter().enumerate() {
+        if b == byte {
+            return Some(&text[i + 1..]);
+        }
+        out.push(b);
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,7 +101,11 @@ mod tests {
             let kinds = 1 + random(bytes.len() as u32);
             let text: Vec<u8> = (0..length).map(|_| bytes[random(kinds) as usize]).collect();
             for byte in bytes {
-                assert_eq!(find(byte, &text), text.iter().position(|&b| b == byte), "{byte} in {text:?}");
+                let first = text.iter().position(|&b| b == byte);
+                assert_eq!(find(byte, &text), first, "{byte} in {text:?}");
+                let mut copy = Vec::new();
+                assert_eq!(copy_until(byte, &text, &mut copy), first.map(|i| &text[i + 1..]));
+                assert_eq!(copy, text[..first.unwrap_or(text.len())], "{byte} in {text:?}");
                 assert_eq!(
                     find_last(byte, &text),
                     text.iter().rposition(|&b| b == byte),

@@ -432,7 +432,7 @@ proptest! {
     fn fixed_is_exact(value in prop_oneof![any::<f64>(), -1e9..1e9f64], precision in 0usize..25) {
         prop_assume!(value.is_finite());
         let mut out = Vec::new();
-        let layout = Layout { precision: Some(precision), ..Layout::default() };
+        let layout = Layout { precision: Some(precision as u8), ..Layout::default() };
         float::format(&layout, value, b'f', &mut out);
         prop_assert_eq!(String::from_utf8_lossy(&out), format!("{value:.precision$}"));
     }
@@ -448,7 +448,7 @@ proptest! {
     ) {
         prop_assume!(value.is_finite());
         let mut out = Vec::new();
-        let layout = Layout { precision: Some(precision), ..Layout::default() };
+        let layout = Layout { precision: Some(precision as u8), ..Layout::default() };
         float::format(&layout, value, b'e', &mut out);
         let out = String::from_utf8_lossy(&out);
         let expected = format!("{value:.precision$e}");

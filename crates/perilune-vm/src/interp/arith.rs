@@ -355,6 +355,10 @@ unsafe fn arith_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr) -
         if f.is_nil() {
             return Err(vm.arith_error(o.event, o.x, o.y));
         }
+        if let Some(v) = vm.quick_metamethod(f, o.x, o.y) {
+            copy(base.add(i.a() as usize), &v);
+            return Ok(Step::Continue);
+        }
         vm.call_meta(f, &[o.x, o.y], CONT_STORE, 0)
     }
 }

@@ -376,7 +376,7 @@ impl Copier<'_> {
             Event::Mode,
             Event::Len,
             Event::Eq,
-            Event::Call,
+            Event::ToString,
             Event::Close,
         ];
         let bit = |e: &Event| (is_absent(self.vm.event_name(*e)) as u8) << *e as u8;

@@ -24,7 +24,7 @@
 //! Rejected: to sweep before memory is reused. The heap would have to wait for the table, or the table to be
 //! done when the marking is.
 
-use super::{POINTER_BITS, POINTER_MASK};
+use super::{POINTER_BITS, POINTER_MASK, same_short};
 use crate::object::{LuaString, STRING_INTERNED};
 use crate::value::{Gc, Tag};
 use perilune_heap::{Heap, Obj};
@@ -71,7 +71,7 @@ impl StringSet {
             }
             if slot >> POINTER_BITS == (hash >> 16) as u64 {
                 let s = Self::string(slot);
-                if may_be(s.obj()) && s.hash == hash && s.bytes() == bytes {
+                if may_be(s.obj()) && s.hash == hash && same_short(s.bytes(), bytes) {
                     return Some(s);
                 }
             }
