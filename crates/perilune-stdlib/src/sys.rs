@@ -34,10 +34,17 @@ pub(crate) fn newlines(bytes: &[u8; 64]) -> u64 {
 }
 
 /// How many bytes do not continue a character of UTF-8.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn leading_bytes(text: &[u8]) -> usize {
+    text.iter().filter(|b| **b as i8 > -65).count()
+}
+
+/// How many bytes do not continue a character of UTF-8.
+#[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn leading_bytes(text: &[u8]) -> usize {
     use core::arch::x86_64::{
-        __m128i, _mm_add_epi64, _mm_cmpgt_epi8, _mm_cvtsi128_si32, _mm_loadu_si128, _mm_movemask_epi8,
+        __m128i, _mm_add_epi64, _mm_cmpgt_epi8, _mm_cvtsi128_si64, _mm_loadu_si128, _mm_movemask_epi8,
         _mm_sad_epu8, _mm_set1_epi8, _mm_setzero_si128, _mm_sub_epi8, _mm_unpackhi_epi64,
     };
     let Some(last) = text.last_chunk::<16>() else {
@@ -55,8 +62,7 @@ pub(crate) fn leading_bytes(text: &[u8]) -> usize {
         for chunk in chunks {
             sums = _mm_add_epi64(sums, _mm_sad_epu8(_mm_sub_epi8(zero, leads(chunk)), zero));
         }
-        let of_chunks =
-            _mm_cvtsi128_si32(_mm_add_epi64(sums, _mm_unpackhi_epi64(sums, sums))) as u32 as usize;
+        let of_chunks = _mm_cvtsi128_si64(_mm_add_epi64(sums, _mm_unpackhi_epi64(sums, sums))) as usize;
         let of_rest = ((_mm_movemask_epi8(leads(last)) as u32) >> (16 - rest.len())).count_ones();
         of_chunks + of_rest as usize
     }

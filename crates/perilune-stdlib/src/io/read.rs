@@ -56,10 +56,15 @@ pub(super) fn at_hand(vm: &mut Vm, stream: &mut Stream, first: u32) -> Option<u3
     if !stream.reads_at_hand() || last >= first + FEW {
         return None;
     }
-    if last < first {
-        return stream.line_at_hand(|line| vm.push_str(line))?.is_ok().then_some(1);
-    }
     let position = stream.position();
+    if last < first {
+        if stream.line_at_hand(|line| vm.push_str(line))?.is_ok() {
+            return Some(1);
+        }
+        // There was no memory for it.
+        stream.go_back(position);
+        return None;
+    }
     for slot in first..=last {
         if !one_at_hand(vm, stream, slot) {
             stream.go_back(position);
