@@ -15,7 +15,7 @@
 //! worth twice its cost.) The first [`FREE`] are spent by the margin of others: a small program has its one
 //! or two hot loops compiled by that, which is worth it nearly always, and functions that gain together are
 //! compiled together. And what is saved while a numeric loop goes on that knows how many rounds it has left
-//! ([`Window::ahead`], `perilune_vm::machine`, `rounds.rs`) is no guess: [`MARGIN_OF_LOOPS`].
+//! ([`Window::ahead`], `perilune_vm::machine`, `rounds.rs`) is hardly a guess: [`MARGIN_OF_LOOPS`].
 //!
 //! A recording shows what the interpreter does. Once most of the time goes by in machine code, that is a
 //! small part of the program, whatever its parts are to each other. So what is saved is a part of the
