@@ -32,8 +32,13 @@
 //! instructions are a function that is compiled. Several at once are to leave half of what there is, for what
 //! turns out to be wrong; but what is worth [`CERTAIN`] times its price may be a debt, of [`DEBT`] at most:
 //! else a group of functions that gain nothing one by one waits for a sum that never comes together, since
-//! looking at it again and again takes what comes in. All told that is a tenth of a processor in the first
-//! second, and less in any other.
+//! looking at it again and again takes what comes in.
+//!
+//! That is enough for programs whose time goes by in a few dozen functions. A compiler or a linter has some
+//! hundred, each a hundredth of its time: it had spent all of that after a third of a second, and was
+//! interpreted for most of its time from then on, however long it ran. So there is a *reserve*, of one part in
+//! [`RESERVE_PART`] of the program's time, for what is worth [`DEAR`] times its cost when nothing else is left.
+//! All told that is a tenth of a processor in the first second, and less in any other.
 //!
 //! Ticks, and adding up what recordings say, are no part of it: a program pays for these as long as it runs,
 //! some hundredth of its time.
@@ -73,6 +78,12 @@ const EARLY_PART: i64 = 5;
 const PART: i64 = 50;
 /// What may have been saved up, in nanoseconds.
 const SAVED: i64 = FIRST + EARLY;
+/// When that is spent, one part in so many of the program's time is there for
+const RESERVE_PART: i64 = 16;
+/// what is worth so many times its cost;
+const DEAR: f64 = 1.5;
+/// as much of it may have been saved up, in nanoseconds.
+const MOST_RESERVE: i64 = 40_000_000;
 /// This part of what may be spent is spent at once, if it is for several functions.
 const AT_ONCE: f64 = 0.5;
 /// As much more may be spent, in nanoseconds, on what is
@@ -108,6 +119,8 @@ pub struct Budget {
     program: u64,
     /// What may be spent; below 0: a debt.
     allowance: i64,
+    /// The same of what is worth [`DEAR`] times its cost, once the allowance is spent.
+    reserve: i64,
     /// What is left of [`EARLY`].
     early: i64,
     /// What has been spent.
@@ -141,12 +154,19 @@ fn enough_at(program: f64, part: f64) -> f64 {
 
 /// From one recording to the next appointment the program takes at least one part in so many of what it has
 /// taken.
-const SOONEST: u64 = 4;
+const SOONEST: u64 = 16;
 
 impl Budget {
     /// Nothing has been spent yet.
     pub fn new() -> Budget {
-        Budget { program: 0, allowance: FIRST, early: EARLY, spent: 0, later: Cell::new(u64::MAX) }
+        Budget {
+            program: 0,
+            allowance: FIRST,
+            reserve: 0,
+            early: EARLY,
+            spent: 0,
+            later: Cell::new(u64::MAX),
+        }
     }
 
     /// What the program has taken by now, in nanoseconds, without this thread.
@@ -158,6 +178,7 @@ impl Budget {
         self.early -= early;
         let earned = early + (taken - early * EARLY_PART) / PART;
         self.allowance = (self.allowance + earned).min(SAVED);
+        self.reserve = (self.reserve + taken / RESERVE_PART).min(MOST_RESERVE);
         self.program = program.max(self.program);
         self.program
     }
@@ -165,7 +186,8 @@ impl Budget {
     /// So many nanoseconds have been spent.
     pub fn spend(&mut self, nanos: u64) {
         self.spent = self.spent.saturating_add(nanos);
-        self.allowance = self.allowance.saturating_sub_unsigned(nanos);
+        let account = if self.allowance > 0 { &mut self.allowance } else { &mut self.reserve };
+        *account = account.saturating_sub_unsigned(nanos);
     }
 
     /// For how long the program is expected to go on.
@@ -176,10 +198,11 @@ impl Budget {
     /// Nothing more is to be spent for now.
     pub fn is_spent(&mut self) -> bool {
         self.program();
-        if self.allowance <= 0 {
-            self.returns_at(self.program + self.allowance.unsigned_abs() * PART as u64);
+        let is_spent = self.allowance <= 0 && self.reserve <= 0;
+        if is_spent {
+            self.returns_at(self.program + self.reserve.unsigned_abs() * RESERVE_PART as u64);
         }
-        self.allowance <= 0
+        is_spent
     }
 
     /// What is worth this much of the average recording's instructions, done by the interpreter, is worth so
@@ -195,7 +218,11 @@ impl Budget {
         if worth / program.max(1.0) * ahead >= cost * MARGIN_OF_LOOPS {
             return true;
         }
-        let margin = if self.spent as f64 + cost <= FREE { MARGIN } else { margin(program) };
+        let margin = match self.allowance > 0 {
+            true if self.spent as f64 + cost <= FREE => MARGIN,
+            true => margin(program),
+            false => DEAR,
+        };
         let enough = worth >= cost * margin;
         if !enough && worth > 0.0 {
             self.returns_at(enough_at(program, worth / cost) as u64);
@@ -207,7 +234,9 @@ impl Budget {
     /// [half](AT_ONCE) of what may be spent, or what is certain to be worth it.
     pub fn affords(&self, cost: f64, worth: f64) -> bool {
         let allowance = self.allowance as f64;
-        let enough = cost <= allowance * AT_ONCE || worth >= cost * CERTAIN && cost <= allowance + DEBT;
+        let enough = cost <= allowance * AT_ONCE
+            || worth >= cost * CERTAIN && cost <= allowance + DEBT
+            || worth >= cost * DEAR && cost <= self.reserve as f64 * AT_ONCE;
         if !enough {
             self.returns_at(self.program);
         }
@@ -277,7 +306,12 @@ impl Price {
 
     /// The same of so many of bytecode, before anything has been built.
     pub fn of_bytecode(&self, instructions: usize, before: u32) -> f64 {
-        self.of(instructions * EXPANSION, before)
+        self.of(Price::expected_size(instructions), before)
+    }
+
+    /// So many instructions of intermediate form are expected of so many of bytecode.
+    pub fn expected_size(instructions: usize) -> usize {
+        instructions * EXPANSION
     }
 
     /// The draft of so many has cost this: until something has been compiled that tells how fast the machine
@@ -309,6 +343,21 @@ mod tests {
         budget.spend(FIRST as u64 - 1_000_000);
         assert!(!budget.affords(2.0e6, 4.0e6) && budget.affords(2.0e6, 40.0e6));
         assert!(!budget.affords(12.0e6, 1.0e9), "debts have an end");
+    }
+
+    #[test]
+    fn when_the_allowance_is_spent_there_is_a_reserve_for_what_is_worth_more() {
+        let mut budget = Budget::new();
+        budget.program = 1_000_000_000;
+        assert!(budget.invests(0.5e6, 1.0e6, 0.0));
+        budget.spend(FIRST as u64 + 1_000_000);
+        budget.reserve = 10_000_000;
+        assert!(!budget.invests(0.5e6, 1.0e6, 0.0) && budget.invests(1.6e6, 1.0e6, 0.0));
+        assert!(budget.affords(5.0e6, 8.0e6), "half of it at once");
+        assert!(!budget.affords(5.1e6, 8.0e6) && !budget.affords(5.0e6, 7.0e6));
+        let debt = budget.allowance;
+        budget.spend(4_000_000);
+        assert_eq!((budget.allowance, budget.reserve), (debt, 6_000_000));
     }
 
     #[test]

@@ -307,7 +307,8 @@ impl Compiler {
         recording: Recording,
         mut budget: Option<&mut Budget>,
     ) -> (Vec<(usize, Arc<MachineCode>)>, u64) {
-        let window = self.profiles.begins(&recording);
+        let program = budget.as_deref_mut().map_or(0, Budget::program);
+        let window = self.profiles.begins(&recording, program);
         let is_spent = budget.as_deref_mut().is_some_and(Budget::is_spent);
         let purse = budget.map(|budget| (&*budget, window));
         // A call that leaves machine code costs its caller more than a small function does.
@@ -428,12 +429,19 @@ impl Compiler {
             if let Some(Why::NoGain(cost)) = why {
                 self.profiles.gains_nothing(&one.log, cost.part());
             }
-            if let (Some(why), What::Draft(drafted)) = (why, &one.what) {
-                let (of, draft) = ((&one.log, &one.unit), &drafted.draft);
-                let subject = subject(of, draft, &drafted.callees);
-                self.decisions.note(&subject, why.outcome());
-                let forecast = Forecast::new(&one.log, &one.unit, draft.cost, draft.size, &draft.inlined);
-                self.profiles.foresee(&one.log, forecast);
+            let of = (&one.log, &one.unit);
+            match (why, &one.what) {
+                (Some(why), What::Draft(drafted)) => {
+                    let draft = &drafted.draft;
+                    self.decisions.note(&subject(of, draft, &drafted.callees), why.outcome());
+                    let forecast = Forecast::new(&one.log, &one.unit, draft.cost, draft.size, &draft.inlined);
+                    self.profiles.foresee(&one.log, forecast);
+                }
+                (Some(why), What::Forecast(forecast)) if forecast.is_rough() => {
+                    let (draft, callees) = (Draft::default(), HashMap::default());
+                    self.decisions.note(&subject(of, &draft, &callees), why.outcome());
+                }
+                _ => {}
             }
             why.is_none()
         });
@@ -456,6 +464,10 @@ impl Compiler {
             None if self.profiles.is_short(&log, &unit) => return None,
             None => match self.profiles.forecast(&log, &unit).filter(|_| purse.is_some()) {
                 Some(forecast) => What::Forecast(forecast),
+                // Who wants to have everything explained gets the draft.
+                None if purse.is_some() && !self.decisions.are_kept() => {
+                    What::Forecast(self.at_a_glance(usual, &log, &unit, purse)?)
+                }
                 None => What::Draft(Box::new(self.drafted(usual, &log, &unit, purse)?)),
             },
         };
@@ -479,14 +491,28 @@ impl Compiler {
         Some(Candidate { what: What::Draft(drafted), price, ..one })
     }
 
-    /// The draft of a function, if it may be worth compiling.
-    fn drafted(
+    /// What code of a function may come to, if it may be worth a draft. Two of three drafts were made of what
+    /// gains nothing, or not yet, and cost as much as compiling the third: with what is known without one most
+    /// of these are dropped.
+    fn at_a_glance(
         &self,
         usual: f64,
         log: &Arc<Log>,
         unit: &Unit,
         purse: Option<(&Budget, Window)>,
-    ) -> Option<Drafted> {
+    ) -> Option<Forecast> {
+        if !self.may_draft(usual, log, unit, purse) {
+            return None;
+        }
+        let built =
+            |function: usize| self.profiles.log(function).is_some_and(|log| lower::is_inlinable(&log));
+        let (cost, inlined) = Cost::at_a_glance(log, unit, built);
+        let size = (Price::expected_size(unit.len()) as f64 * PROMISING) as usize;
+        Some(Forecast::new(log, unit, cost, size, &inlined).rough())
+    }
+
+    /// Whether a draft of a function may be made.
+    fn may_draft(&self, usual: f64, log: &Arc<Log>, unit: &Unit, purse: Option<(&Budget, Window)>) -> bool {
         // Before the draft, which costs some of what compiling does: what would be saved if every instruction
         // were done as well as can be. Others may depend on it, so it need not be worth it alone. Drafts of
         // which nothing came get dearer.
@@ -498,10 +524,18 @@ impl Compiler {
             }
             None => self.profiles.may_try(log),
         };
-        if unit.len() > budget::LARGEST || !is_worth_it {
-            return None;
-        }
-        if purse.is_some() && self.cannot_gain(log, unit) {
+        unit.len() <= budget::LARGEST && is_worth_it && !(purse.is_some() && self.cannot_gain(log, unit))
+    }
+
+    /// The draft of a function, if it may be worth compiling.
+    fn drafted(
+        &self,
+        usual: f64,
+        log: &Arc<Log>,
+        unit: &Unit,
+        purse: Option<(&Budget, Window)>,
+    ) -> Option<Drafted> {
+        if !self.may_draft(usual, log, unit, purse) {
             return None;
         }
         if purse.is_some() {

@@ -11,7 +11,9 @@
 //! A recording is a few ten microseconds long, and begins where a tick has found something that is
 //! interpreted. What has the most of it may be a thousandth of the program: with many functions of that kind,
 //! one after the other is found, compiled, and gains nothing. So what a function is worth is asked of all
-//! recordings together, the last ones counting for more ([`FADES`]: programs go through phases).
+//! recordings together, the last ones counting for more (programs go through phases). How much less one counts
+//! for later is a matter of the program's age, not of how many have come since: a quarter when the program is
+//! twice as old, and [`FADES`] for each at least.
 //!
 //! Rejected: the last recording alone (`programs/compiler` spent all that compiling may cost on its parser,
 //! 5% of it, and interpreted its loop, 68%, for 200 ms); the part of the ticks that found something
@@ -51,8 +53,8 @@ struct Profile {
     compiled: u32,
     /// What was known when code of its loops had been entered for next to nothing.
     short: Short,
-    /// How many of its instructions have been recorded, fading, as of that recording.
-    weight: (f64, u32),
+    /// How many of its instructions have been recorded, fading, as of [`Recordings::age`] then.
+    weight: (f64, f64),
     /// What the last draft came to, which was not worth compiling.
     forecast: Option<Forecast>,
 }
@@ -72,6 +74,8 @@ pub struct Forecast {
     /// How many logs there were, and codes.
     logs: u32,
     compiled: u32,
+    /// There has been no draft.
+    is_rough: bool,
 }
 
 impl Forecast {
@@ -87,7 +91,18 @@ impl Forecast {
             inlined,
             logs: 0,
             compiled: 0,
+            is_rough: false,
         }
+    }
+
+    /// The same before there is a draft.
+    pub fn rough(self) -> Forecast {
+        Forecast { is_rough: true, ..self }
+    }
+
+    /// Whether there has been no draft.
+    pub fn is_rough(&self) -> bool {
+        self.is_rough
     }
 
     /// The code's cost by a later log of the function.
@@ -111,13 +126,17 @@ pub fn are_near(one: &Log, other: &Log) -> bool {
     one.calls_from(other.function()) > 0 || other.calls_from(one.function()) > 0
 }
 
-/// What a recording counts for when there has been one more.
+/// What a recording counts for when there has been one more, at least.
 const FADES: f64 = 0.75;
 
 /// What recordings have been like, fading. An average is this, divided by `count`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Recordings {
-    number: u32,
+    /// What one that was made when this was less counts for by now is `e` to the power of the difference,
+    /// negated.
+    age: f64,
+    /// What the program had taken when the last one came, in nanoseconds.
+    program: u64,
     count: f64,
     instructions: f64,
     library: f64,
@@ -128,10 +147,13 @@ struct Recordings {
 }
 
 impl Recordings {
-    /// There is one more.
-    fn add(&mut self, recording: &Recording) {
-        let fade = |sum: &mut f64, value: f64| *sum = *sum * FADES + value;
-        self.number = self.number.wrapping_add(1);
+    /// There is one more, of a program that has taken so many nanoseconds.
+    fn add(&mut self, recording: &Recording, program: u64) {
+        let passed = self.program as f64 / program.max(1) as f64;
+        let fades = (passed * passed).clamp(FADES, 1.0);
+        let fade = |sum: &mut f64, value: f64| *sum = *sum * fades + value;
+        self.age -= fades.ln();
+        self.program = program;
         fade(&mut self.count, 1.0);
         fade(&mut self.instructions, recording.instructions as f64);
         fade(&mut self.library, recording.library as f64);
@@ -145,9 +167,9 @@ impl Recordings {
         self.ahead = (recording.ahead * own.nanos()).max(recording.ahead_nanos);
     }
 
-    /// What is left by now of what was `weight` at recording `at`.
-    fn faded(&self, (weight, at): (f64, u32)) -> f64 {
-        weight * FADES.powi(self.number.wrapping_sub(at).min(1000) as i32)
+    /// What is left by now of what was `weight` at this age.
+    fn faded(&self, (weight, age): (f64, f64)) -> f64 {
+        weight * (age - self.age).exp()
     }
 
     /// The average one.
@@ -217,9 +239,9 @@ impl Profiles {
     }
 
     /// There is one more recording, whose logs are about to be added: what the average one is.
-    pub fn begins(&self, recording: &Recording) -> Window {
+    pub fn begins(&self, recording: &Recording, program: u64) -> Window {
         let mut recordings = self.recordings.lock().unwrap_or_else(PoisonError::into_inner);
-        recordings.add(recording);
+        recordings.add(recording, program);
         recordings.window()
     }
 
@@ -227,7 +249,7 @@ impl Profiles {
     pub fn usual_weight(&self, log: &Log) -> f64 {
         let recordings = self.recordings();
         let profiles = self.lock();
-        let weight = profiles.get(&log.function()).map_or((0.0, 0), |profile| profile.weight);
+        let weight = profiles.get(&log.function()).map_or((0.0, 0.0), |profile| profile.weight);
         recordings.faded(weight) / recordings.count.max(1.0)
     }
 
@@ -238,7 +260,7 @@ impl Profiles {
         let key = Arc::as_ptr(log.proto()) as usize;
         let own = log.weight() as f64;
         if let Some(known) = profiles.get_mut(&key) {
-            known.weight = (recordings.faded(known.weight) + own, recordings.number);
+            known.weight = (recordings.faded(known.weight) + own, recordings.age);
             let mut log = log;
             log.add(&known.log);
             known.log = Arc::new(log);
@@ -263,7 +285,7 @@ impl Profiles {
                 hopeless: 0.0,
                 compiled: 0,
                 short: Short::default(),
-                weight: (own, recordings.number),
+                weight: (own, recordings.age),
                 forecast: None,
             },
         );
@@ -426,23 +448,37 @@ mod tests {
     #[test]
     fn the_average_recording_follows_the_last_ones() {
         let mut recordings = Recordings::default();
-        (0..40).for_each(|_| recordings.add(&recording(10_000, 0)));
+        (0..40).for_each(|_| recordings.add(&recording(10_000, 0), 0));
         assert!((recordings.window().instructions - 10_000.0).abs() < 1.0);
-        recordings.add(&recording(10_000, 4_000));
+        recordings.add(&recording(10_000, 4_000), 0);
         let once = recordings.window().library;
         assert!((900.0..1100.0).contains(&once), "a quarter of the last one: {once}");
-        (0..40).for_each(|_| recordings.add(&recording(10_000, 4_000)));
+        (0..40).for_each(|_| recordings.add(&recording(10_000, 4_000), 0));
         assert!((recordings.window().library - 4_000.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn recordings_of_an_old_program_count_for_as_long_as_it_gets_no_older() {
+        let mut recordings = Recordings::default();
+        (0..100).for_each(|n| recordings.add(&recording(10_000, 0), 1_000_000_000 + n * 1_000_000));
+        let weight = (10_000.0, recordings.age);
+        recordings.add(&recording(10_000, 0), 1_200_000_000);
+        let soon = recordings.faded(weight);
+        assert!((8_000.0..8_500.0).contains(&soon), "{soon}");
+        assert!(recordings.count > 60.0, "the average is one of many: {}", recordings.count);
+        recordings.add(&recording(10_000, 0), 9_000_000_000);
+        let late = recordings.faded(weight);
+        assert!(late > 6_000.0 && late < 6_500.0, "not less than {FADES} for each: {late}");
     }
 
     #[test]
     fn what_is_in_one_of_many_recordings_is_a_small_part_of_the_program() {
         let mut recordings = Recordings::default();
-        (0..10).for_each(|_| recordings.add(&recording(10_000, 0)));
-        let weight = (10_000.0, recordings.number);
+        (0..10).for_each(|_| recordings.add(&recording(10_000, 0), 0));
+        let weight = (10_000.0, recordings.age);
         let at_once = recordings.faded(weight) / recordings.count;
         assert!((2_400.0..2_900.0).contains(&at_once), "{at_once}");
-        (0..10).for_each(|_| recordings.add(&recording(10_000, 0)));
+        (0..10).for_each(|_| recordings.add(&recording(10_000, 0), 0));
         let later = recordings.faded(weight) / recordings.count;
         assert!(later < 200.0, "{later}");
     }

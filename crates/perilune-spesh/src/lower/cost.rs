@@ -5,6 +5,7 @@ use crate::units::Unit;
 use perilune_syntax::{Instr, Op};
 use perilune_vm::machine::{Log, OTHER_KEY, Site};
 use perilune_vm::{Effect, Intrinsic, Kind, Native};
+use rustc_hash::FxHashSet;
 
 /// What the function would cost with and without machine code, as often as the log has seen each instruction,
 /// in instructions of the interpreter.
@@ -173,48 +174,81 @@ impl Cost {
     }
 }
 
+/// What an instruction costs that machine code does, without the function of Lua that it calls.
+fn done(i: Instr, site: &Site) -> f64 {
+    match i.op() {
+        Some(Op::NewTable | Op::Closure) => ALLOCATED,
+        Some(Op::SetList) => ALLOCATED / 2.0,
+        Some(Op::Concat) => 1.5 * ALLOCATED,
+        Some(Op::Call | Op::TailCall) if site.calls == 0 => site.native.map_or(DONE, native),
+        Some(Op::GetIndex | Op::SetIndex) if site.arrays & OTHER_KEY != 0 => LEAF,
+        Some(Op::SelfCall) if site.shapes => LEAF,
+        Some(Op::GetField) if !site.fields.lacking().is_empty() => DONE,
+        Some(Op::GetField | Op::SetField) if site.shapes && site.fields.own().is_empty() => LEAF,
+        _ => DONE,
+    }
+}
+
+/// The same of one that is left to the interpreter, where it costs `own`.
+fn stepped(site: &Site, own: f64) -> f64 {
+    match site.native {
+        Some(native) if native.calls_no_lua() && site.calls == 0 => own + STEPPED / 2.0,
+        Some(native) if switches(native) => own * 0.5,
+        _ => own + STEPPED,
+    }
+}
+
+/// What it costs that a function is called, which is built in place or not.
+fn called(i: Instr, inlined: bool) -> f64 {
+    let is_call = matches!(i.op(), Some(Op::Call | Op::TailCall | Op::TForCall));
+    match inlined {
+        true if is_call => 0.0,
+        true => FOUND,
+        false if is_call => CALL * 0.5,
+        false if super::metamethods::is_called(i) => FOUND + CALL * 0.5,
+        false => DRIVEN,
+    }
+}
+
+/// How often it has left machine code.
+fn left(i: Instr, site: &Site) -> f64 {
+    let ends = matches!(i.op(), Some(Op::Return | Op::Return0 | Op::Return1 | Op::TailCall));
+    // What comes back to machine code has not left it, as far as can be told.
+    if ends || site.is_special() { 0.0 } else { site.leaves as f64 }
+}
+
+impl Cost {
+    /// What the unit would cost by the log alone, before there is a draft, if functions of Lua of which
+    /// `built` is true are built in place of their calls, and if it has to be told by what is known of the
+    /// instruction alone whether the interpreter does it. With the calls that are built in place.
+    pub fn at_a_glance(log: &Log, unit: &Unit, built: impl Fn(usize) -> bool) -> (Cost, FxHashSet<usize>) {
+        let (mut cost, mut inlined) = (Cost::default(), FxHashSet::default());
+        for (at, &i) in log.proto().code.iter().enumerate().filter(|(at, _)| unit.contains(*at)) {
+            let site = log.site(at);
+            let (times, own) = (site.times() as f64, alone(i, site));
+            let is_built = site.calls > 0 && !site.callees && built(site.callee);
+            if is_built {
+                inlined.insert(at);
+            }
+            cost.interpreted += times * own + site.calls as f64 * CALL;
+            let what = if is_plainly_called(i, site) { stepped(site, own) } else { done(i, site) };
+            cost.compiled += times * what + site.calls as f64 * called(i, is_built) + left(i, site) * LEAVING;
+        }
+        (cost, inlined)
+    }
+}
+
 impl Lowering<'_, '_> {
     /// Instruction `at` has been lowered.
     pub(super) fn count(&mut self, at: usize) {
         if self.stepped {
             self.all_stepped.push(at);
         }
-        let site = self.site(at);
-        let ends = self
-            .code(at)
-            .op()
-            .is_some_and(|op| matches!(op, Op::Return | Op::Return0 | Op::Return1 | Op::TailCall));
-        // What comes back to machine code has not left it, as far as can be told.
-        let comes_back = ends || site.is_special();
-        let (times, leaves) = (site.times() as f64, if comes_back { 0.0 } else { site.leaves as f64 });
-        let own = alone(self.code(at), site);
+        let (i, site) = (self.code(at), self.site(at));
+        let (times, own) = (site.times() as f64, alone(i, site));
         self.cost.interpreted += times * own + site.calls as f64 * CALL;
-        let done = match self.code(at).op() {
-            Some(Op::NewTable | Op::Closure) => ALLOCATED,
-            Some(Op::SetList) => ALLOCATED / 2.0,
-            Some(Op::Concat) => 1.5 * ALLOCATED,
-            Some(Op::Call | Op::TailCall) if site.calls == 0 => site.native.map_or(DONE, native),
-            Some(Op::GetIndex | Op::SetIndex) if site.arrays & OTHER_KEY != 0 => LEAF,
-            Some(Op::SelfCall) if site.shapes => LEAF,
-            Some(Op::GetField) if !site.fields.lacking().is_empty() => DONE,
-            Some(Op::GetField | Op::SetField) if site.shapes && site.fields.own().is_empty() => LEAF,
-            _ => DONE,
-        };
-        let stepped = match site.native {
-            Some(native) if native.calls_no_lua() && site.calls == 0 => own + STEPPED / 2.0,
-            Some(native) if switches(native) => own * 0.5,
-            _ => own + STEPPED,
-        };
-        self.cost.compiled += times * if self.stepped { stepped } else { done };
+        let what = if self.stepped { stepped(site, own) } else { done(i, site) };
         let inlined = self.frames.iter().any(|frame| frame.call == Some(at));
-        let is_call = matches!(self.code(at).op(), Some(Op::Call | Op::TailCall | Op::TForCall));
-        let call = match inlined {
-            true if is_call => 0.0,
-            true => FOUND,
-            false if is_call => CALL * 0.5,
-            false if super::metamethods::is_called(self.code(at)) => FOUND + CALL * 0.5,
-            false => DRIVEN,
-        };
-        self.cost.compiled += site.calls as f64 * call + leaves * LEAVING;
+        self.cost.compiled += times * what + site.calls as f64 * called(i, inlined) + left(i, site) * LEAVING;
     }
 }

@@ -261,8 +261,19 @@ impl Site {
         self.metatable = metatable;
     }
 
+    /// It has met nothing: it has not run. (What is noted before the one with which a recording ends is lost by
+    /// that.)
+    fn is_untouched(&self) -> bool {
+        self.runs | self.leaves | self.calls == 0
+    }
+
     /// What was seen earlier is added.
     pub(super) fn add(&mut self, earlier: &Site) {
+        if self.is_untouched() {
+            // As most are, of most recordings.
+            *self = Site { cache: self.cache.or(earlier.cache), ..*earlier };
+            return;
+        }
         self.runs = self.runs.saturating_add(earlier.runs);
         self.calls = self.calls.saturating_add(earlier.calls);
         self.callees |=

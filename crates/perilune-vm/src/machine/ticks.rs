@@ -20,12 +20,18 @@ use std::sync::Arc;
 
 /// So many ticks that find functions without machine code are worth a recording.
 const WARM: u32 = 2;
-/// From one recording to the next it takes at least so many ticks, and half the square of how many were
-/// fruitless. (Ticks get rarer with the program's time: with twice as many for each, a program whose first
-/// tenth of a second is not like the rest was not looked at for a third of a second.)
+/// From one recording to the next it takes at least so many ticks, one more for each [`AGE`] that have been
+/// seen, up to [`MOST_AGES`], and half the square of how many were fruitless. (Ticks get rarer with the program's
+/// time: with twice as many for each, a program whose first tenth of a second is not like the rest was not
+/// looked at for a third of a second.)
 const GAP: u32 = 2;
-/// More fruitless ones are not counted.
-const MOST_FRUITLESS: u32 = 16;
+/// See [`GAP`].
+const AGE: u32 = 64;
+/// See [`GAP`].
+const MOST_AGES: u32 = 6;
+/// More fruitless ones are not counted. (With 16 of them a compiler or a linter, each phase of which has its own
+/// functions, was looked at twice in a second, when most of it was interpreted still.)
+const MOST_FRUITLESS: u32 = 6;
 
 /// What a tick counts for when there has been one more.
 const FADES: f32 = 0.9;
@@ -98,7 +104,8 @@ impl Ticks {
             return false;
         }
         (self.warm, self.eager) = (0, false);
-        self.next = self.seen.saturating_add(GAP + self.fruitless * self.fruitless / 2);
+        let gap = GAP + (self.seen / AGE).min(MOST_AGES);
+        self.next = self.seen.saturating_add(gap + self.fruitless * self.fruitless / 2);
         self.fruitless = (self.fruitless + 1).min(MOST_FRUITLESS);
         true
     }
