@@ -38,7 +38,7 @@
 //! hundred, each a hundredth of its time: it had spent all of that after a third of a second, and was
 //! interpreted for most of its time from then on, however long it ran. So there is a *reserve*, of one part in
 //! [`RESERVE_PART`] of the program's time, for what is worth [`DEAR`] times its cost when nothing else is left.
-//! All told that is a tenth of a processor in the first second, and less in any other.
+//! Whatever may be spent by all of that, in no second of the process's time is it more than [`MOST`].
 //!
 //! Ticks, and adding up what recordings say, are no part of it: a program pays for these as long as it runs,
 //! some hundredth of its time.
@@ -54,6 +54,7 @@
 
 use crate::sys::clock;
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What is expected to be gained is to be so many times the cost.
@@ -84,6 +85,10 @@ const RESERVE_PART: i64 = 16;
 const DEAR: f64 = 1.5;
 /// as much of it may have been saved up, in nanoseconds.
 const MOST_RESERVE: i64 = 40_000_000;
+/// In so much of the process's time, in nanoseconds,
+const SECOND: u64 = 1_000_000_000;
+/// so much is spent at most, but for the last function.
+const MOST: i64 = 92_000_000;
 /// This part of what may be spent is spent at once, if it is for several functions.
 const AT_ONCE: f64 = 0.5;
 /// As much more may be spent, in nanoseconds, on what is
@@ -125,6 +130,8 @@ pub struct Budget {
     early: i64,
     /// What has been spent.
     spent: u64,
+    /// The same of the last [`SECOND`]: when, in the process's time, and how much.
+    lately: VecDeque<(u64, u64)>,
     /// When the program has taken so much, something may be worth its cost that was not.
     later: Cell<u64>,
 }
@@ -165,8 +172,21 @@ impl Budget {
             reserve: 0,
             early: EARLY,
             spent: 0,
+            lately: VecDeque::new(),
             later: Cell::new(u64::MAX),
         }
+    }
+
+    /// What the process has taken, in nanoseconds: the program and this.
+    fn process(&self) -> u64 {
+        self.program.saturating_add(self.spent)
+    }
+
+    /// What may be spent by now, whatever is there: [`MOST`] of the last [`SECOND`], less what has been.
+    fn room(&self) -> i64 {
+        let since = self.process().saturating_sub(SECOND);
+        let lately = self.lately.iter().filter(|(when, _)| *when >= since);
+        MOST.saturating_sub_unsigned(lately.map(|(_, nanos)| nanos).sum())
     }
 
     /// What the program has taken by now, in nanoseconds, without this thread.
@@ -188,6 +208,9 @@ impl Budget {
         self.spent = self.spent.saturating_add(nanos);
         let account = if self.allowance > 0 { &mut self.allowance } else { &mut self.reserve };
         *account = account.saturating_sub_unsigned(nanos);
+        let since = self.process().saturating_sub(SECOND);
+        self.lately.retain(|(when, _)| *when >= since);
+        self.lately.push_back((self.process(), nanos));
     }
 
     /// For how long the program is expected to go on.
@@ -198,6 +221,10 @@ impl Budget {
     /// Nothing more is to be spent for now.
     pub fn is_spent(&mut self) -> bool {
         self.program();
+        if self.room() <= 0 {
+            self.returns_at(self.program);
+            return true;
+        }
         let is_spent = self.allowance <= 0 && self.reserve <= 0;
         if is_spent {
             self.returns_at(self.program + self.reserve.unsigned_abs() * RESERVE_PART as u64);
@@ -234,9 +261,10 @@ impl Budget {
     /// [half](AT_ONCE) of what may be spent, or what is certain to be worth it.
     pub fn affords(&self, cost: f64, worth: f64) -> bool {
         let allowance = self.allowance as f64;
-        let enough = cost <= allowance * AT_ONCE
+        let is_there = cost <= allowance * AT_ONCE
             || worth >= cost * CERTAIN && cost <= allowance + DEBT
             || worth >= cost * DEAR && cost <= self.reserve as f64 * AT_ONCE;
+        let enough = is_there && cost <= self.room() as f64;
         if !enough {
             self.returns_at(self.program);
         }
@@ -343,6 +371,23 @@ mod tests {
         budget.spend(FIRST as u64 - 1_000_000);
         assert!(!budget.affords(2.0e6, 4.0e6) && budget.affords(2.0e6, 40.0e6));
         assert!(!budget.affords(12.0e6, 1.0e9), "debts have an end");
+    }
+
+    #[test]
+    fn in_no_second_is_more_spent_than_a_tenth() {
+        let mut budget = Budget::new();
+        budget.program = 3 * SECOND;
+        (budget.allowance, budget.reserve) = (SAVED, MOST_RESERVE);
+        budget.spend(70_000_000);
+        budget.program += 200_000_000;
+        assert!(budget.affords(20.0e6, 1.0e9) && !budget.affords(25.0e6, 1.0e9));
+        budget.spend(22_000_000);
+        assert_eq!(budget.room(), 0);
+        // What was spent first is a second ago by then.
+        budget.program += 800_000_000;
+        assert_eq!(budget.room(), 70_000_000);
+        budget.program += SECOND;
+        assert_eq!(budget.room(), MOST);
     }
 
     #[test]

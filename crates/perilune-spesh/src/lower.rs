@@ -780,6 +780,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
     fn step_and_guard(&mut self, at: usize) {
         self.step(at);
         self.guard_result(at);
+        if self.has_given_one(at) {
+            self.one_result_there(at);
+        }
     }
 
     /// The slot of what instruction `at` defines has been written.

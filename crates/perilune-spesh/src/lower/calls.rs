@@ -63,7 +63,19 @@ impl<'a> Lowering<'a, '_> {
         self.forget(at);
         self.guard_result(at);
         let r = i.a() as usize;
+        if self.has_given_one(at) {
+            self.one_result_there(at);
+            return self.join_one(at, slow, (r, self.ty(r)));
+        }
         self.join(at, slow, Some((r, self.ty(r))));
+    }
+
+    /// Whether instruction `at` is a call for all results that has always given one: whatever takes them is as
+    /// one with so many operands, then.
+    pub(super) fn has_given_one(&self, at: usize) -> bool {
+        let (i, site) = (self.raw(at), self.site(at));
+        let is_open = i.op() == Some(Op::Call) && i.c() == 0;
+        is_open && site.runs > 0 && !site.gives_others && !self.is_suspect(at + 1)
     }
 
     /// The instance of the function of Lua that instruction `at` calls, and that function if it is known for

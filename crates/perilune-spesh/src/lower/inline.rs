@@ -323,7 +323,7 @@ impl<'a> Lowering<'a, '_> {
         self.list = Some((at + 1, end));
     }
 
-    /// The same where the interpreter has made the call: if it was another number of values, the code exits behind it.
+    /// The same where that is to be asked: if it was another number of values, the code exits behind the call.
     pub(super) fn one_result_there(&mut self, at: usize) {
         if self.now.is_none() {
             return;

@@ -390,6 +390,7 @@ impl Vm {
     /// The instruction before `pc` is about to run in the frame at `base`.
     unsafe fn log_instruction(&mut self, base: *mut Value, pc: *const Instr) {
         let event = self.event_name(Event::Index);
+        let top = self.lua.top;
         let Some(logging) = &mut self.lua.machine.logging else { return };
         logging.seen += 1;
         if logging.since != 0 {
@@ -403,6 +404,8 @@ impl Vm {
             let number = logging.number(inst);
             let at = (*inst).position(pc) - 1;
             let tag = |r: u8| (*base.add(r as usize)).tag();
+            let gives_others =
+                |i: Instr| i.op() == Some(Op::Call) && i.c() == 0 && top != base.add(i.a() as usize + 1);
             let mut begins = at == 0;
             let mut caller = None;
             if let Some((last, frame, op)) = before {
@@ -412,6 +415,7 @@ impl Vm {
                 if Some(last) == number && (frame == base || moves) && i.op() != Some(Op::TailCall) {
                     log.sites[op].runs += 1;
                     log.sites[op].result.add(tag(i.a()));
+                    log.sites[op].gives_others |= gives_others(i);
                     begins = false;
                 } else {
                     match at == 0 && base > frame {
@@ -451,6 +455,7 @@ impl Vm {
                 // A call has come back, or a metamethod.
                 log.sites[at - 1].runs += 1;
                 log.sites[at - 1].result.add(tag(code[at - 1].a()));
+                log.sites[at - 1].gives_others |= gives_others(code[at - 1]);
             }
             let i = code[at];
             let v = |r: u16| *base.add(r as usize);

@@ -150,6 +150,8 @@ pub struct Site {
     pub leaves: u32,
     /// Tags of the first register that it defines, afterwards.
     pub result: Tags,
+    /// A call for all results: it has given another number than one.
+    pub gives_others: bool,
     /// GETINDEX, GETINT, SETINDEX, SETINT, TFORCALL: kinds of the arrays of tables that it was applied to, by
     /// bit ([`crate::ArrayKind`]); [`APPENDS`], [`OTHER_KEY`]. These, GETFIELD, SETFIELD, SELF:
     /// [`OTHER_OBJECT`].
@@ -285,6 +287,7 @@ impl Site {
         self.has_upvalues |= earlier.has_upvalues;
         self.leaves = self.leaves.saturating_add(earlier.leaves);
         self.result = self.result.or(earlier.result);
+        self.gives_others |= earlier.gives_others;
         self.arrays |= earlier.arrays;
         self.elements |= earlier.elements;
         self.objects = self.objects.or(earlier.objects);
