@@ -36,7 +36,7 @@ pub const NOT_DONE: u64 = 0;
 const CHAIN: usize = 16;
 
 /// What table `t` and those along its `__index` have for the key, as long as no function has to be called.
-/// `key` is no string that is not interned.
+/// `own` is what `t` has.
 #[inline(always)]
 unsafe fn look_up(vm: *mut Vm, t: *mut Table, key: Value, own: Value) -> Answer {
     // SAFETY: the caller's: a live table.
@@ -100,8 +100,9 @@ pub(super) unsafe extern "C-unwind" fn get(vm: *mut Vm, t: *mut Table, key: *mut
         }
         let s = (*key).payload() as *mut LuaString;
         if (*s).header.flags & STRING_INTERNED == 0 && !intern(vm, t, key) {
-            // No table of this domain has it as a key, unless one in an island does.
-            return if (*t).metatable.is_null() { Answer::of(Value::NIL) } else { Answer::UNKNOWN };
+            // No table of this domain has it as a key, unless one in an island does: those along `__index` are
+            // asked as any.
+            return look_up(vm, t, *key, Value::NIL);
         }
         let own = Gc::from_ptr(t).get_str((*key).gc());
         look_up(vm, t, *key, own)
