@@ -404,11 +404,9 @@ fn quick_next(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
 fn pairs(vm: &mut Vm) -> LuaResult<u32> {
     vm.check_any(1)?;
     let object = vm.arg(1);
-    if vm.metatable_of(object).is_some() {
-        let metamethod = vm.metafield(object, "__pairs")?;
-        if !metamethod.is_nil() {
-            return vm.call_multi(metamethod, &[object], 3);
-        }
+    let metamethod = vm.pairs_metamethod(object);
+    if !metamethod.is_nil() {
+        return vm.call_multi(metamethod, &[object], 3);
     }
     vm.push(Value::native(&NEXT));
     vm.push(object);

@@ -23,9 +23,9 @@ use std::cmp::Ordering;
 #[allow(missing_docs)]
 #[rustfmt::skip]
 pub enum Event {
-    Index, NewIndex, Gc, Mode, Len, Eq, ToString, Close,
+    Index, NewIndex, Gc, Mode, Len, Eq, Pairs, Close,
     Add, Sub, Mul, Mod, Pow, Div, IDiv, BAnd, BOr, BXor, Shl, Shr, Unm, BNot, Lt, Le, Concat,
-    Name, Call, Pairs, Metatable,
+    Name, Call, ToString, Metatable,
 }
 
 /// Number of events.
@@ -35,11 +35,11 @@ impl Event {
     /// All names, by event.
     #[rustfmt::skip]
     pub const NAMES: [&'static str; EVENT_COUNT] = [
-        "__index", "__newindex", "__gc", "__mode", "__len", "__eq", "__tostring", "__close", "__add", "__sub", "__mul",
+        "__index", "__newindex", "__gc", "__mode", "__len", "__eq", "__pairs", "__close", "__add", "__sub", "__mul",
         "__mod",
         "__pow", "__div", "__idiv", "__band", "__bor", "__bxor", "__shl", "__shr", "__unm", "__bnot", "__lt",
         "__le",
-        "__concat", "__name", "__call", "__pairs", "__metatable",
+        "__concat", "__name", "__call", "__tostring", "__metatable",
     ];
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -495,6 +495,12 @@ impl Vm {
         let Some(metatable) = self.metatable_of(v) else { return Value::NIL };
         let shown = self.metamethod(v, Event::Metatable);
         if shown.is_nil() { metatable.into() } else { shown }
+    }
+
+    /// `__pairs` of `v` (manual 6.1), or nil.
+    #[inline]
+    pub fn pairs_metamethod(&mut self, v: Value) -> Value {
+        self.metamethod(v, Event::Pairs)
     }
 
     /// Does [`Vm::tostring`] call a metamethod for `v`?

@@ -376,8 +376,8 @@ impl Lowering<'_, '_> {
         self.join_with(at, some, |this| this.close_upvalues(at, a, slow));
     }
 
-    /// `CALL` of `ipairs`, or of `pairs` with a table without metatable, for a loop: the values that it
-    /// needs. Whether it is one.
+    /// `CALL` of `ipairs`, or of `pairs` with a table without `__pairs`, for a loop: the values that it needs.
+    /// Whether it is one.
     pub(super) fn prepare_iteration(&mut self, at: usize, step: &'static Native, start: Option<i64>) -> bool {
         let i = self.code(at);
         let (a, argument) = (i.a() as usize, i.a() as usize + layout::GAP as usize);
@@ -389,9 +389,7 @@ impl Lowering<'_, '_> {
         let slow = self.slow(at);
         self.is_native(a, native, slow.block);
         if let (None, Some(table)) = (start, table) {
-            let metatable = self.load(types::I64, table.val, layout::TABLE_METATABLE);
-            let none = self.b.ins().icmp_imm_u(IntCC::Equal, metatable, 0);
-            self.unless(none, slow.block);
+            self.lacks_metamethod(table.val, layout::NO_PAIRS, slow.block);
         }
         let name = self.name_of(argument);
         if let Some(now) = &mut self.now {

@@ -211,6 +211,8 @@ pub const NO_NEWINDEX: u8 = 1 << crate::meta::Event::NewIndex as u8;
 pub const PLAIN_METATABLE: u8 = NO_NEWINDEX | 1 << crate::meta::Event::Gc as u8;
 /// The bit of [`TABLE_ABSENT`] that says that a metatable has no `__eq`.
 pub const NO_EQ: u8 = 1 << crate::meta::Event::Eq as u8;
+/// The same of `__pairs`.
+pub const NO_PAIRS: u8 = 1 << crate::meta::Event::Pairs as u8;
 /// Flag of a table that caches look through.
 pub const IS_CLASS: u8 = crate::object::TABLE_IS_PROTO;
 /// Bytes of a table without fields and elements.
