@@ -71,11 +71,13 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// Whether instruction `at` is a call for all results that has always given one: whatever takes them is as
-    /// one with so many operands, then.
+    /// one with so many operands, then. Not a tail call of the compiled function: that passes on what there is,
+    /// and is quicker by that (`tak` took 1.2x, as a loop and as a call).
     pub(super) fn has_given_one(&self, at: usize) -> bool {
         let (i, site) = (self.raw(at), self.site(at));
         let is_open = i.op() == Some(Op::Call) && i.c() == 0;
-        is_open && site.runs > 0 && !site.gives_others && !self.is_suspect(at + 1)
+        let is_passed_on = || self.frame == 0 && self.raw(at + 1).op() == Some(Op::TailCall);
+        is_open && site.runs > 0 && !site.gives_others && !is_passed_on() && !self.is_suspect(at + 1)
     }
 
     /// The instance of the function of Lua that instruction `at` calls, and that function if it is known for
