@@ -492,8 +492,8 @@ impl Compiler {
     }
 
     /// What code of a function may come to, if it may be worth a draft. Two of three drafts were made of what
-    /// gains nothing, or not yet, and cost as much as compiling the third: with what is known without one most
-    /// of these are dropped.
+    /// gains nothing, or not yet, and all of them cost more than compiling did: with what is known without one
+    /// some of these are dropped.
     fn at_a_glance(
         &self,
         usual: f64,
