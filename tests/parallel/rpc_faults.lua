@@ -110,8 +110,11 @@ pl.scope(function(s)
     s:daemon(function()
       local c <close> = l:accept()
       c:write(greeting or GREETING)
-      c:read(8)
-      c:read()
+      c:read_exact(8)
+      for _ = 1, 3 do -- all three have asked, if the greeting is right
+        local size = c:read_exact(4)
+        if size then c:read_exact((string.unpack("<I4", size))) end
+      end
       c:write(bytes)
       c:flush()
       c:read()
