@@ -240,3 +240,41 @@ fn what_has_its_machine_code_is_hardly_recorded_any_more() {
     let queued = text(&events.stdout).lines().filter(|line| line.contains("compile-queued")).count();
     assert!(queued < 80, "{queued} recordings in a second and a half");
 }
+
+/// All of it is one loop, with small functions that are built in place.
+const IN_PLACE: &str = "\
+local V = {}
+V.__index = V
+local function vec(x, y) return setmetatable({ x = x, y = y }, V) end
+function V:plus(o) return vec(self.x + o.x, self.y + o.y) end
+function V:dot(o) return self.x * o.x + self.y * o.y end
+local v, sum, ends = vec(0.5, 0.25), 0.0, os.clock() + 1
+for i = 1, 1000000000 do
+  sum = sum + v:plus(v):dot(v)
+  if i % 1000 == 0 and os.clock() > ends then break end
+end
+";
+
+#[test]
+fn what_polls_in_functions_built_in_place_is_machine_code() {
+    let folder = Folder::with([("a.lua", IN_PLACE)]);
+    let perilune = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
+        command.args(words).current_dir(&folder).stdin(Stdio::null()).env_remove("PERILUNE_SPESH");
+        Limited::run(&mut command)
+    };
+    let recorded = perilune(&["trace", "record", "-o", "out.plt", "--events", "compile", "a.lua"]);
+    assert!(recorded.status.success(), "{}", text(&recorded.stderr));
+    let events = perilune(&["trace", "dump", "out.plt"]);
+    let events = text(&events.stdout);
+    let count = |what: &str| events.lines().filter(|line| line.contains(what)).count();
+    // Two to five. When a poll at a call in a loop counted as interpreted it was sixteen and more.
+    let queued = count("compile-queued");
+    assert!(queued < 12, "{queued} recordings in a second: {events}");
+    let is_compiled = queued > 0 && count("compile-end") > 0;
+    let in_place = count("in place where it is called");
+    assert!(
+        !is_compiled || in_place > 0,
+        "functions that only the loop calls have code of their own: {events}"
+    );
+}

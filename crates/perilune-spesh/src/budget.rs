@@ -65,6 +65,8 @@ const MARGIN_OF_YOUNG: f64 = 2.5;
 const YOUNG: f64 = 12.0e6;
 /// in between up to this.
 const GROWN: f64 = 30.0e6;
+/// A program that has taken so many nanoseconds does more than the last recordings show.
+const ADULT: u64 = 100_000_000;
 /// Until so much has been spent, in nanoseconds, programs count as grown.
 const FREE: f64 = 3.0e6;
 /// What is saved while loops go on that are under way is to be so many times the cost.
@@ -211,6 +213,12 @@ impl Budget {
         let since = self.process().saturating_sub(SECOND);
         self.lately.retain(|(when, _)| *when >= since);
         self.lately.push_back((self.process(), nanos));
+    }
+
+    /// Whether what is compiled now is likely to be all that runs for a while: later a function is called from
+    /// more places than the last recordings show.
+    pub fn is_young(&self) -> bool {
+        self.program < ADULT
     }
 
     /// For how long the program is expected to go on.

@@ -39,6 +39,9 @@ const WORTH: f64 = 0.85;
 /// The same where it must not be a loss: what a recording says of the time after it is not exact.
 const SURE: f64 = 0.7;
 
+/// A function is not compiled by itself if this part of its calls is built in place of them.
+const IN_PLACE: f64 = 0.9;
+
 /// An instruction of intermediate form becomes at least so many bytes.
 const LEAST_BYTES: usize = 3;
 
@@ -49,6 +52,8 @@ enum Why {
     /// What would be saved in the time that the program is expected to go on, and what compiling would cost;
     /// in nanoseconds.
     TooLittle(f64, f64),
+    /// It is built in place where it is called.
+    InPlace,
     /// There is no room for more code.
     NoRoom,
     Failed,
@@ -61,6 +66,7 @@ impl Why {
                 Outcome::NoGain { compiled: cost.compiled(), interpreted: cost.interpreted() }
             }
             Why::TooLittle(worth, cost) => Outcome::TooLittle { worth, cost },
+            Why::InPlace => Outcome::InPlace,
             Why::NoRoom => Outcome::NoRoom,
             Why::Failed => Outcome::Failed,
         }
@@ -346,6 +352,9 @@ impl Compiler {
             }
             candidates = candidates.into_iter().filter_map(|one| self.drafted_anew(one, purse)).collect();
         }
+        if purse.is_some_and(|(budget, _)| budget.is_young()) {
+            self.drops_what_is_in_place(&mut candidates);
+        }
         // Beside the program each domain has got what there was before, and what is no news makes it look for
         // more at once: a server was recorded a hundred times a second by that, for as long as it ran.
         let news = candidates.into_iter().filter(|one| purse.is_none() || one.is_new());
@@ -406,6 +415,35 @@ impl Compiler {
             whys[n] = Some(Why::TooLittle(worth_of(n, true), candidates[n].price));
         }
         self.drop_for(candidates, whys)
+    }
+
+    /// Drops functions that nearly all who call them have in place: nobody would run their own code. One after
+    /// the other: of two that call each other one stays.
+    fn drops_what_is_in_place(&self, candidates: &mut Vec<Candidate>) {
+        while let Some(n) = (0..candidates.len()).find(|&n| self.is_in_place(&candidates[n], candidates)) {
+            let whys = (0..candidates.len()).map(|other| (other == n).then_some(Why::InPlace)).collect();
+            self.drop_for(candidates, whys);
+        }
+    }
+
+    /// Whether the others have a function in place of nearly all calls of it.
+    fn is_in_place(&self, one: &Candidate, candidates: &[Candidate]) -> bool {
+        if !one.unit.starts || !one.is_new() {
+            return false;
+        }
+        let function = one.log.function();
+        let mut calls = HashSet::default();
+        for other in candidates.iter().filter(|other| other.log.function() != function) {
+            // What is interpreted although code is there that has it in place is so for a reason.
+            let What::Draft(drafted) = &other.what else { continue };
+            let of_it = drafted.draft.in_place.iter().filter(|(_, callee)| **callee == function);
+            // A call of a function that several of them have in place is one call.
+            calls.extend(of_it.map(|(call, _)| *call));
+        }
+        let made =
+            |&(caller, at): &(usize, usize)| self.profiles.log(caller).map_or(0, |log| log.calls_at(at));
+        let built: f64 = calls.iter().map(|call| made(call) as f64).sum();
+        built > 0.0 && built >= one.log.calls() as f64 * IN_PLACE
     }
 
     /// Those of `members` without which the others lose least, for what they cost: some of them.

@@ -249,6 +249,10 @@ pub struct Task<'a> {
     pub trials: Trials,
 }
 
+/// The calls in whose place functions are built, also in functions that are built in place themselves: by the
+/// numbers of the function and of its instruction, that of the function that is called.
+pub type InPlace = HashMap<(usize, usize), usize>;
+
 /// A pass that finds things out: what the next one may take for true.
 #[derive(Default)]
 pub struct Draft {
@@ -264,6 +268,8 @@ pub struct Draft {
     pub stepped: Vec<usize>,
     /// The calls that are inlined.
     pub inlined: HashSet<usize>,
+    /// See [`InPlace`].
+    pub in_place: InPlace,
     /// The tables that are not made where the program does.
     pub unmade: Vec<report::Unmade>,
     /// The functions that the code knows by their addresses.
@@ -366,6 +372,7 @@ pub(crate) struct Lowering<'a, 'b> {
     made_before: BTreeMap<usize, u64>,
     /// Where ways meet that do not agree on a table that is not made, in this register.
     disputed: HashSet<(usize, usize)>,
+    in_place: InPlace,
     exits: HashMap<Exit, Block>,
     /// Entries behind calls, by the call, until they are built.
     returns: HashMap<usize, Block>,
@@ -471,6 +478,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             postponed: BTreeMap::new(),
             made: made_before.clone(),
             made_before,
+            in_place: HashMap::default(),
             exits: HashMap::default(),
             returns: HashMap::default(),
             entered: Vec::new(),
@@ -640,6 +648,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let (cost, stepped, places, entered) = (self.cost, self.all_stepped, self.places, self.entered);
         let unmade = unmade::by_lines(&self.postponed, &built);
         let (size, points) = (self.b.func.dfg.num_insts(), self.points);
+        let in_place = self.in_place;
         let (made, comes, shapes) = (self.made, self.comes, self.shapes.into_iter().collect());
         Draft {
             met,
@@ -648,6 +657,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             cost,
             stepped,
             inlined,
+            in_place,
             unmade,
             protos,
             built,

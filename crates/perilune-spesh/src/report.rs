@@ -64,6 +64,8 @@ pub enum Outcome {
         /// What compiling costs.
         cost: f64,
     },
+    /// It is built in place where it is called, so code of its own would hardly run.
+    InPlace,
     /// It has more instructions than are compiled.
     TooLarge,
     /// There is as much machine code as there may be. What has not run for longest makes room.
@@ -79,6 +81,7 @@ impl Outcome {
             Outcome::Compiled { .. } => return None,
             Outcome::NoGain { .. } => NotCompiledBecause::NoGain,
             Outcome::TooLittle { .. } => NotCompiledBecause::TooLittle,
+            Outcome::InPlace => NotCompiledBecause::InPlace,
             Outcome::TooLarge => NotCompiledBecause::TooLarge,
             Outcome::NoRoom => NotCompiledBecause::NoRoom,
             Outcome::Failed => NotCompiledBecause::Failed,
@@ -527,6 +530,7 @@ fn text(decision: &Decision, log: &Log) -> String {
         Outcome::Failed => "could not be compiled".to_string(),
         Outcome::NoRoom => "not compiled, no room for more machine code: some makes room".to_string(),
         Outcome::TooLarge => "not compiled, too large".to_string(),
+        Outcome::InPlace => "not compiled, it is built in place where it is called".to_string(),
         Outcome::NoGain { compiled, interpreted } => {
             format!("not compiled, nothing would be gained ({compiled:.0} for {interpreted:.0})")
         }

@@ -426,9 +426,9 @@ pub(crate) struct Machine {
     /// Allocations are sampled. Each is to be found at the line that makes it, under the function that does,
     /// so nothing runs as machine code, which knows neither while it allocates.
     pub sampled: bool,
-    /// Machine code has been left for an interrupt that is to be acted on: what a tick finds then is not
-    /// interpreted.
-    pub polled: bool,
+    /// Machine code has been left for an interrupt that is to be acted on, with the frame at this address: what
+    /// a tick finds there is not interpreted.
+    pub polled: Option<usize>,
     /// The loops that were under way when the last recording ended, and what the thread had taken.
     rounds: (rounds::Rounds, u64),
     /// So many places in classes are to be found by a leaf until the site that asks has its cache renewed.
@@ -466,7 +466,7 @@ impl Default for Machine {
             outside: &raw const crate::interp::HANDLERS,
             watched: false,
             sampled: false,
-            polled: false,
+            polled: None,
             rounds: Default::default(),
             missed: 0,
             caught: false,

@@ -552,10 +552,7 @@ impl<'a> Lowering<'a, '_> {
 
     /// How often the call at `at` is expected to be made here.
     fn calls_there(&self, at: usize) -> f64 {
-        let site = self.site(at);
-        // A tail call is not among the calls: the function that it goes on with comes back elsewhere.
-        let calls = if self.raw(at).op() == Some(Op::TailCall) { site.times() } else { site.calls };
-        calls as f64 * self.own().share
+        self.log.calls_at(at - self.own().first) as f64 * self.own().share
     }
 
     /// Whether the function can be inlined on registers below `end`, beside so many instructions and in these functions.
@@ -774,6 +771,7 @@ impl<'a> Lowering<'a, '_> {
         let extra = arguments.saturating_sub(parameters);
         let outer = (self.frame, self.log, self.proto, self.constants, self.stepped);
         let share = (self.calls_there(at) / log.calls().max(1) as f64).min(1.0);
+        self.in_place.insert((self.log.function(), at - self.own().first), log.function());
         let length = code.len();
         let (caller, call) = match tails {
             0 => (self.frame, Some(at)),

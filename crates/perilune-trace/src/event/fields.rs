@@ -381,6 +381,8 @@ words! {
         Failed = 3, "failed";
         /// There is as much machine code as there may be; some makes room.
         NoRoom = 4, "no room";
+        /// It is built in place where it is called.
+        InPlace = 5, "in place where it is called";
     }
     /// Why a thread is not on a processor any more.
     Off, else Sleeps {

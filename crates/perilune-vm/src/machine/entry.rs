@@ -461,7 +461,8 @@ pub(super) unsafe fn ended(vm: *mut Vm, ran: Ran, active: *mut Active, outer: bo
             (*vm).lua.base = (exit as *mut Value).sub(distance);
         }
         if exit == LEAVE {
-            (*vm).lua.machine.polled = (*vm).lua.interrupt.load(Ordering::Relaxed) != 0;
+            let is_asked = (*vm).lua.interrupt.load(Ordering::Relaxed) != 0;
+            (*vm).lua.machine.polled = is_asked.then(|| (*vm).lua.base.addr());
         }
         if matches!(exit, LEAVE | EXITED) && (*vm).lua.thread == thread {
             mark_callers(vm, (*thread).stack.offset(place));

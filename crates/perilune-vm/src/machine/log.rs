@@ -80,6 +80,13 @@ impl Log {
         self.calls
     }
 
+    /// How often the function has called another one at instruction `at`.
+    pub fn calls_at(&self, at: usize) -> u32 {
+        let site = self.site(at);
+        // A tail call is not among the calls: the function that it goes on with comes back elsewhere.
+        if self.proto.code[at].op() == Some(Op::TailCall) { site.times() } else { site.calls }
+    }
+
     /// How often a native has called the function.
     pub fn calls_from_natives(&self) -> u32 {
         self.calls_from_natives

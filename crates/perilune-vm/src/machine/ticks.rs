@@ -129,8 +129,7 @@ impl Vm {
     pub(crate) fn look_at_running(&mut self, finds: Finds) {
         let machine = &mut self.lua.machine;
         machine.ticks.put_off = false;
-        let polled = std::mem::replace(&mut machine.polled, false);
-        let interpreted = finds == Finds::Running && !polled;
+        let polled = machine.polled.take();
         let Some(specializer) = machine.specializer.clone() else { return };
         if machine.distrusted || machine.watched || machine.logging.is_some() {
             return;
@@ -147,7 +146,13 @@ impl Vm {
                 code.runs();
             }
             self.look_at_entries(inst);
-            let cold = interpreted || !is_compiled(inst, (*inst).position((*frame(base)).pc));
+            // Machine code polls at calls, also in loops of functions that have code of their loops alone, and
+            // in functions that it has in place and that have none of their own.
+            let cold = match polled {
+                Some(address) if address == base.addr() => false,
+                None if finds == Finds::Running => true,
+                _ => !is_compiled(inst, (*inst).position((*frame(base)).pc)),
+            };
             let cold = cold && specializer.may_compile();
             if self.lua.machine.ticks.count(cold) || (cold && specializer.is_due()) {
                 self.begin_log(inst);

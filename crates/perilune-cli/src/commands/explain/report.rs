@@ -446,6 +446,7 @@ fn json_decision(decision: &Decision) -> Json {
         Outcome::TooLittle { saves_ns, costs_ns } => {
             ("too_little", vec![("saves_ns", saves_ns), ("costs_ns", costs_ns)])
         }
+        Outcome::InPlace => ("in_place", vec![]),
         Outcome::TooLarge => ("too_large", vec![]),
         Outcome::NoRoom => ("no_room", vec![]),
         Outcome::Failed => ("failed", vec![]),

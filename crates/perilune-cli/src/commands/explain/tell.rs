@@ -106,6 +106,7 @@ fn decision(decision: &Decision) -> Json {
             ("no_gain", [("compiled_cost", compiled), ("interpreted_cost", interpreted)])
         }
         Outcome::TooLittle { worth, cost } => ("too_little", [("saves_ns", worth), ("costs_ns", cost)]),
+        Outcome::InPlace => ("in_place", [("", 0.0), ("", 0.0)]),
         Outcome::TooLarge => ("too_large", [("", 0.0), ("", 0.0)]),
         Outcome::NoRoom => ("no_room", [("", 0.0), ("", 0.0)]),
         Outcome::Failed => ("failed", [("", 0.0), ("", 0.0)]),

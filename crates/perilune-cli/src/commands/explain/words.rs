@@ -199,6 +199,12 @@ pub fn not_compiled(function: &Function, mode: &str, unavailable: Option<&str>) 
             "nothing, if the program is as short as this; --mode blocking shows what machine code would come \
              to".into(),
         ),
+        Some(Outcome::InPlace) => (
+            "the function is built in place where it is called, so its own instructions are interpreted only \
+             where something else calls it"
+                .into(),
+            "nothing: it is compiled if that goes on".into(),
+        ),
         Some(Outcome::TooLarge) => (
             "the function is too large to be compiled".into(),
             "move its hot loops to functions of their own".into(),
@@ -288,6 +294,11 @@ pub fn decision(decision: &Decision) -> String {
         Outcome::TooLittle { saves_ns, costs_ns } => {
             let [saves, costs] = [saves_ns, costs_ns].map(|ns| ns / 1e6);
             format!("at {at} not compiled yet: {what}, {size}, {costs:.1} ms to save {saves:.1} ms{times}")
+        }
+        Outcome::InPlace => {
+            format!(
+                "at {at} not compiled by itself: {what}, {size}, is built in place where it is called{times}"
+            )
         }
         Outcome::TooLarge => format!("at {at} not compiled: {what}, {size}, is too large{times}"),
         Outcome::NoRoom => format!("at {at} not compiled: no room for {what}, {size}{times}"),
