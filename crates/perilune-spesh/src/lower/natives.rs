@@ -35,6 +35,7 @@ impl Lowering<'_, '_> {
         if matches!(i.c(), 1 | 2) && !site.natives && self.set_metatable(at)
             || self.check(at)
             || self.byte_of_string(at)
+            || self.bytes_of_string(at)
         {
             return;
         }
