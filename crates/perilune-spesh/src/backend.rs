@@ -264,10 +264,12 @@ pub fn integer(func: &Function, value: Value) -> Option<i64> {
     }
 }
 
-/// Whether an instruction may have this operand in itself: what is in memory, or a constant.
+/// Whether an instruction may have this operand in itself: what is in memory, a constant, or the sum of an
+/// address.
 pub fn may_be_operand_in_place(func: &Function, value: Value) -> bool {
     let inst = func.dfg.value_def(func.dfg.resolve_aliases(value)).inst();
-    inst.is_some_and(|inst| matches!(func.dfg.insts[inst].opcode(), Opcode::Load | Opcode::Iconst))
+    let is_taken_in = |op| matches!(op, Opcode::Load | Opcode::Iconst | Opcode::Iadd);
+    inst.is_some_and(|inst| is_taken_in(func.dfg.insts[inst].opcode()))
 }
 
 /// A constant that is there wherever the function goes.

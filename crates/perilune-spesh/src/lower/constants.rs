@@ -22,9 +22,9 @@ impl Lowering<'_, '_> {
         *self.small.entry((ty, n)).or_insert_with(|| backend::constant_at_start(b, ty, n))
     }
 
-    /// The same for an instruction whose other operand is `x`. If that is loaded, or is a constant, too, the
-    /// instruction has that one in itself, and this one in a register.
-    fn small_for(&mut self, x: Val, n: i64) -> Val {
+    /// The same for an instruction whose other operand is `x`. If that is loaded, a constant, too, or a sum,
+    /// the instruction may have that one in itself, and this one in a register.
+    pub(super) fn small_for(&mut self, x: Val, n: i64) -> Val {
         let ty = self.b.func.dfg.value_type(x);
         match backend::may_be_operand_in_place(self.b.func, x) {
             true => self.b.ins().iconst(ty, n),

@@ -163,7 +163,8 @@ impl Lowering<'_, '_> {
     /// processor, and the allocator takes that for a wish of all that the value is in: where it is used on
     /// ways that are hardly ever taken, the others would pay for it.
     pub(super) fn copied(&mut self, val: Val) -> Val {
-        self.iadd_imm(val, 0)
+        let zero = self.small_for(val, 0);
+        self.b.ins().iadd(val, zero)
     }
 
     /// Returns this code.
