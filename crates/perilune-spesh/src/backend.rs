@@ -31,6 +31,7 @@ use crate::positions::{Place, Positions};
 use crate::target;
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable, Flags};
@@ -49,7 +50,7 @@ pub mod clif {
 }
 
 use clif::{
-    ExtFuncData, ExternalName, FuncRef, Function, FunctionBuilder, FunctionBuilderContext, Inst,
+    ExtFuncData, ExternalName, FuncRef, Function, FunctionBuilder, FunctionBuilderContext, Inst, InstBuilder,
     InstructionData, Opcode, Signature, UserExternalName, UserFuncName, Value,
 };
 
@@ -261,6 +262,21 @@ pub fn integer(func: &Function, value: Value) -> Option<i64> {
         InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => Some(imm.bits()),
         _ => None,
     }
+}
+
+/// Whether an instruction may have this operand in itself: what is in memory, a constant, or the sum of an
+/// address.
+pub fn may_be_operand_in_place(func: &Function, value: Value) -> bool {
+    let inst = func.dfg.value_def(func.dfg.resolve_aliases(value)).inst();
+    let is_taken_in = |op| matches!(op, Opcode::Load | Opcode::Iconst | Opcode::Iadd);
+    inst.is_some_and(|inst| is_taken_in(func.dfg.insts[inst].opcode()))
+}
+
+/// A constant that is there wherever the function goes.
+pub fn constant_at_start(builder: &mut FunctionBuilder<'_>, ty: clif::Type, n: i64) -> Value {
+    let start = builder.func.layout.entry_block().expect("a function that has begun");
+    let mut at_start = FuncCursor::new(builder.func).at_first_insertion_point(start);
+    at_start.ins().iconst(ty, n)
 }
 
 /// What a value is the sum of, and a constant.

@@ -40,6 +40,7 @@ mod allocate;
 mod callable;
 mod calls;
 mod checks;
+mod constants;
 mod control;
 mod cost;
 mod dictionaries;
@@ -335,11 +336,15 @@ pub(crate) struct Lowering<'a, 'b> {
     captured: Registers,
     run: SigRef,
     runtime: Runtime,
-    vm: Variable,
+    /// Constants that are parts of instructions (`constants.rs`).
+    small: HashMap<(clif::Type, i64), Val>,
+    /// The number of the entry where the interpreter comes in.
+    number: Val,
+    vm: Val,
     base: Variable,
-    constants: Variable,
+    constants: Val,
     /// The address of the interrupt word.
-    interrupt: Variable,
+    interrupt: Val,
     ints: Vec<Variable>,
     floats: Vec<Variable>,
     /// Blocks of instructions that are jumped to.
@@ -413,7 +418,17 @@ const TRUSTED: u32 = 8;
 
 /// The names of values that are there at entry `entry` are those of a place that is none.
 fn number_of(entry: u32) -> usize {
-    usize::MAX - entry as usize
+    (u32::MAX - entry) as usize
+}
+
+/// Begins the function: the state of the machine, the frame's base, the function's instance, the number of the
+/// entry.
+fn begin(b: &mut FunctionBuilder<'_>) -> [Val; 4] {
+    let entry = b.create_block();
+    b.append_block_params_for_function_params(entry);
+    b.switch_to_block(entry);
+    b.seal_block(entry);
+    b.block_params(entry).try_into().expect("four parameters")
 }
 
 impl<'a, 'b> Lowering<'a, 'b> {
@@ -432,7 +447,12 @@ impl<'a, 'b> Lowering<'a, 'b> {
             (own + inline::ROOM).clamp(own, inline::MOST_REGISTERS.max(own))
         };
         let registers = room;
-        let [vm, base, constants, interrupt] = [(); 4].map(|()| b.declare_var(types::I64));
+        let [vm, at_entry, inst, number] = begin(b);
+        let base = b.declare_var(types::I64);
+        b.def_var(base, at_entry);
+        let mut load = |address, offset| b.ins().load(types::I64, MemFlagsData::trusted(), address, offset);
+        let constants = load(inst, layout::INST_CONSTANTS);
+        let interrupt = load(vm, layout::VM_INTERRUPT);
         let ints = (0..registers).map(|_| b.declare_var(types::I64)).collect();
         let floats = (0..registers).map(|_| b.declare_var(types::F64)).collect();
         let loops = units::loops(proto);
@@ -458,6 +478,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
             captured,
             run,
             runtime: Runtime::default(),
+            small: HashMap::default(),
+            number,
             vm,
             base,
             constants,
@@ -549,26 +571,16 @@ impl<'a, 'b> Lowering<'a, 'b> {
 
     /// Builds everything, and says what it has found out.
     fn run(mut self) -> Draft {
-        let entry = self.b.create_block();
-        self.b.append_block_params_for_function_params(entry);
-        self.go_to(entry);
-        let [vm, base, inst, number] = self.b.block_params(entry).try_into().expect("four parameters");
-        self.b.def_var(self.vm, vm);
-        self.b.def_var(self.base, base);
-        let constants = self.load(types::I64, inst, layout::INST_CONSTANTS);
-        self.b.def_var(self.constants, constants);
-        let word = self.load(types::I64, vm, layout::VM_INTERRUPT);
-        self.b.def_var(self.interrupt, word);
         let registers = self.registers();
         let starts = self.unit.starts.then_some((0, MachineCode::START));
         for (at, entry) in starts.into_iter().chain(self.unit.entries(self.proto)) {
             let [here, next] = [(); 2].map(|()| self.b.create_block());
-            let is = self.b.ins().icmp_imm_u(IntCC::Equal, number, entry as i64);
+            let is = self.icmp_imm(IntCC::Equal, self.number, entry as i64);
             self.b.ins().brif(is, here, &[], next, &[]);
             self.go_to(here);
             self.now = Some(State {
                 registers: vec![Register::UNKNOWN; registers],
-                names: (0..registers).map(|r| Name::Met(number_of(entry), r)).collect(),
+                names: (0..registers).map(|r| Name::met(number_of(entry), r)).collect(),
                 facts: Facts::new(),
                 unmade: BTreeMap::new(),
             });
@@ -582,7 +594,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
         for (at, entry) in self.unit.returns(self.proto) {
             let [here, next] = [(); 2].map(|()| self.b.create_block());
-            let is = self.b.ins().icmp_imm_u(IntCC::Equal, number, entry as i64);
+            let is = self.icmp_imm(IntCC::Equal, self.number, entry as i64);
             self.b.ins().brif(is, here, &[], next, &[]);
             self.returns.insert(at as usize, here);
             self.go_to(next);
@@ -720,7 +732,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
     }
 
     fn store_tag(&mut self, tag: Tag, address: Val, offset: i32) {
-        let tag = self.b.ins().iconst(types::I8, tag.0 as i64);
+        let tag = self.small(types::I8, tag.0 as i64);
         self.store(tag, address, offset + layout::TAG);
     }
 
@@ -748,7 +760,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             Some(native) if native.calls_no_lua() => layout::call_native(),
             _ => layout::step(),
         };
-        let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+        let (vm, base) = (self.vm, self.b.use_var(self.base));
         let constants = self.constants();
         let [vm, base, constants] = [vm, base, constants].map(|v| self.copied(v));
         let exit = match self.frame {
@@ -761,12 +773,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 self.common(layout::step_at(), &[vm, base, point])
             }
         };
-        let [on, out] = [(); 2].map(|()| self.b.create_block());
-        self.b.set_cold_block(out);
-        let stays = self.b.ins().icmp_imm_u(IntCC::Equal, exit, STAY as i64);
-        self.b.ins().brif(stays, on, &[], out, &[]);
-        self.go_to(out);
-        self.leave_with(exit);
+        let on = self.b.create_block();
+        let stays = self.icmp_imm(IntCC::Equal, exit, STAY as i64);
+        self.or_leave_with(stays, (on, &[]), exit);
         self.go_to(on);
         self.forget(at);
         self.come_back(at);
@@ -780,7 +789,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             let changed = i.changed();
             for r in (0..state.registers.len()).filter(|r| changed.contains(*r as u8)) {
                 state.registers[r] = Register::UNKNOWN;
-                state.renew(r, Name::Made(at, r));
+                state.renew(r, Name::made(at, r));
             }
         }
     }

@@ -476,3 +476,29 @@ fn ten_thousand_functions_fit_into_little_memory_when_they_are_freed() {
     }
     assert_eq!(memory.usage().unwrap().pieces, 0);
 }
+
+#[test]
+fn constants_at_the_start_are_parts_of_what_uses_them() {
+    let mut backend = Backend::new(Options { verify: false, listing: true }).unwrap();
+    let compiled = backend.compile(signature(2), |b| {
+        let arguments = begin(b);
+        let sum = b.ins().iadd(arguments[0], arguments[1]);
+        let [small, tag] = [(types::I64, 77), (types::I8, 9)].map(|(ty, n)| constant_at_start(b, ty, n));
+        let [yes, no] = [b.create_block(), b.create_block()];
+        let is = b.ins().icmp(clif::condcodes::IntCC::Equal, arguments[0], small);
+        b.ins().brif(is, yes, &[], no, &[]);
+        b.switch_to_block(yes);
+        b.ins().store(MemFlagsData::trusted(), tag, arguments[1], 8);
+        let shifted = b.ins().ushr(sum, small);
+        let part = b.ins().band(shifted, small);
+        b.ins().return_(&[part]);
+        b.switch_to_block(no);
+        b.ins().return_(&[arguments[0]]);
+        b.seal_all_blocks();
+    });
+    // Nothing is moved into a register, and one store has its value in itself.
+    let listing = compiled.unwrap().listing.unwrap();
+    let made = listing.lines().filter(|line| line.contains("mov") && line.contains("$0x")).count();
+    let stored = listing.lines().filter(|line| line.contains("movb $0x9")).count();
+    assert_eq!((made, stored), (1, 1), "{listing}");
+}

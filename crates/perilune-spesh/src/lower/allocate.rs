@@ -61,7 +61,7 @@ impl Lowering<'_, '_> {
 
     /// A new table of this shape, with room for so many fields and elements.
     pub(super) fn allocate(&mut self, shape: u32, fields: usize, elements: usize) -> Value {
-        let vm = self.b.use_var(self.vm);
+        let vm = self.vm;
         let words = [shape as i64, fields as i64, elements as i64];
         let [shape, fields, elements] = words.map(|n| self.b.ins().iconst(types::I64, n));
         self.leaf(layout::new_table(), &[vm, shape, fields, elements])
@@ -70,7 +70,7 @@ impl Lowering<'_, '_> {
     /// The value of this name is a table that has just been made.
     pub(super) fn is_fresh(&mut self, name: Name, table: Value, (shape, fields): (u32, usize)) {
         if fields > 0 {
-            let slots = self.b.ins().iadd_imm_s(table, layout::TABLE_SIZE as i64);
+            let slots = self.iadd_imm(table, layout::TABLE_SIZE as i64);
             self.keep(Fact::Slots(name, shape), vec![slots]);
             self.keep(Fact::Fields(name, fields as u32), Vec::new());
         }
@@ -109,8 +109,8 @@ impl Lowering<'_, '_> {
             None => self.expect(first + 1, Ty::Table, other).val,
         };
         let absent = self.load(types::I8, metatable, layout::TABLE_ABSENT);
-        let absent = self.b.ins().band_imm_u(absent, layout::PLAIN_METATABLE as i64);
-        let plain = self.b.ins().icmp_imm_u(IntCC::Equal, absent, layout::PLAIN_METATABLE as i64);
+        let absent = self.band_imm(absent, layout::PLAIN_METATABLE as i64);
+        let plain = self.icmp_imm(IntCC::Equal, absent, layout::PLAIN_METATABLE as i64);
         self.unless(plain, other);
         let gives = i.op() == Some(Op::TailCall) || i.c() == 2;
         let Some(table) = table else {
@@ -122,11 +122,11 @@ impl Lowering<'_, '_> {
             return true;
         };
         let own = self.load(types::I64, table.val, layout::TABLE_METATABLE);
-        let none = self.b.ins().icmp_imm_u(IntCC::Equal, own, 0);
+        let none = self.icmp_imm(IntCC::Equal, own, 0);
         self.unless(none, other);
         let flags = self.load(types::I8, table.val, layout::OBJECT_FLAGS);
-        let class = self.b.ins().band_imm_u(flags, layout::IS_CLASS as i64);
-        let plain = self.b.ins().icmp_imm_u(IntCC::Equal, class, 0);
+        let class = self.band_imm(flags, layout::IS_CLASS as i64);
+        let plain = self.icmp_imm(IntCC::Equal, class, 0);
         self.unless(plain, other);
         self.store(metatable, table.val, layout::TABLE_METATABLE);
         if let Some(now) = &mut self.now {
@@ -183,13 +183,13 @@ impl Lowering<'_, '_> {
         let past = if is_open { self.registers() } else { a + count + 1 };
         (a..past).for_each(|r| self.flush(r));
         let slow = self.aside();
-        let (vm, base) = (self.b.use_var(self.vm), self.b.use_var(self.base));
-        let register = self.b.ins().iadd_imm_s(base, Self::slot(a) as i64);
+        let (vm, base) = (self.vm, self.b.use_var(self.base));
+        let register = self.iadd_imm(base, Self::slot(a) as i64);
         let count_of = if is_open {
             let top = self.load(types::I64, vm, layout::VM_TOP);
             let bytes = self.b.ins().isub(top, register);
-            let values = self.b.ins().ushr_imm_u(bytes, layout::VALUE_SIZE.trailing_zeros() as i64);
-            self.b.ins().iadd_imm_s(values, -1)
+            let values = self.ushr_imm(bytes, layout::VALUE_SIZE.trailing_zeros() as i64);
+            self.iadd_imm(values, -1)
         } else {
             self.b.ins().iconst(types::I64, count as i64)
         };
@@ -212,7 +212,7 @@ impl Lowering<'_, '_> {
     /// Calls a leaf of four arguments, which says that it has done it, else goes to `slow`.
     fn ask(&mut self, leaf: usize, arguments: &[Value; 4], slow: Block) {
         let done = self.leaf(leaf, arguments);
-        let done = self.b.ins().icmp_imm_u(IntCC::NotEqual, done, NOT_DONE as i64);
+        let done = self.icmp_imm(IntCC::NotEqual, done, NOT_DONE as i64);
         self.if_done(done, slow);
     }
 
@@ -223,7 +223,7 @@ impl Lowering<'_, '_> {
         self.forget_above(at);
         let slow = self.aside();
         self.collect_if_due(at, false);
-        let (vm, base) = (self.b.use_var(self.vm), self.own_base());
+        let (vm, base) = (self.vm, self.own_base());
         let [register, number] = [a as i64, i.bx() as i64].map(|n| self.b.ins().iconst(types::I64, n));
         self.ask(layout::make_closure(), &[vm, base, register, number], slow.block);
         self.set_unknown(a);
@@ -241,11 +241,11 @@ impl Lowering<'_, '_> {
         }
         let slow = self.slow(at);
         (a..a + count as usize).for_each(|r| self.flush(r));
-        let (vm, base) = (self.b.use_var(self.vm), self.b.use_var(self.base));
-        let first = self.b.ins().iadd_imm_s(base, Self::slot(a) as i64);
+        let (vm, base) = (self.vm, self.b.use_var(self.base));
+        let first = self.iadd_imm(base, Self::slot(a) as i64);
         let count = self.b.ins().iconst(types::I64, count as i64);
         let done = self.leaf(layout::concat(), &[vm, first, count]);
-        let done = self.b.ins().icmp_imm_u(IntCC::NotEqual, done, NOT_DONE as i64);
+        let done = self.icmp_imm(IntCC::NotEqual, done, NOT_DONE as i64);
         self.if_done(done, slow.block);
         self.forget_above(at);
         (a..self.registers()).for_each(|r| self.set_unknown(r));
@@ -255,10 +255,10 @@ impl Lowering<'_, '_> {
 
     /// Upvalues of variables from register `a` on are closed; if anything else may be, goes to `slow`.
     pub(super) fn close_upvalues(&mut self, at: usize, a: usize, slow: Block) {
-        let (vm, base) = (self.b.use_var(self.vm), self.b.use_var(self.base));
-        let level = self.b.ins().iadd_imm_s(base, Self::slot(a) as i64);
+        let (vm, base) = (self.vm, self.b.use_var(self.base));
+        let level = self.iadd_imm(base, Self::slot(a) as i64);
         let done = self.leaf(layout::close(), &[vm, level]);
-        let done = self.b.ins().icmp_imm_u(IntCC::NotEqual, done, NOT_DONE as i64);
+        let done = self.icmp_imm(IntCC::NotEqual, done, NOT_DONE as i64);
         self.if_done(done, slow);
         if let Some(now) = &mut self.now {
             now.forget_upvalues(at);

@@ -49,7 +49,7 @@ impl<'a> Lowering<'a, '_> {
         let closure = self.function_of_table(at, slow.block);
         let (inst, run) = self.machine_code_of(closure, slow.block);
         let base = self.b.use_var(self.base);
-        let frame = self.b.ins().iadd_imm_s(base, Self::slot(window) as i64);
+        let frame = self.iadd_imm(base, Self::slot(window) as i64);
         let callee = Callee { frame, window, inst, run, proto: None };
         self.has_room(at, &callee);
         self.poll(at);
@@ -128,9 +128,9 @@ impl<'a> Lowering<'a, '_> {
             let miss = self.cold_block(0);
             self.found_in_metatable(table, place, miss)
         });
-        let vm = self.b.use_var(self.vm);
+        let vm = self.vm;
         let closure = self.leaf(layout::call_function(), &[vm, table]);
-        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, closure, 0);
+        let there = self.icmp_imm(IntCC::NotEqual, closure, 0);
         self.unless(there, other);
         self.found_either(by_shape, closure)
     }

@@ -6,7 +6,7 @@ use super::{Lowering, Ty, Val};
 use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
 use perilune_syntax::{Op, Proto};
 use perilune_vm::Tag;
-use perilune_vm::machine::{CODES, EXITED, LEAVE, Log, MachineCode, RETURNED, TAIL, layout};
+use perilune_vm::machine::{CODES, EXITED, LEAVE, Log, MachineCode, RETURNED, layout};
 use perilune_vm::{Effect, Intrinsic, Native, Quick};
 
 /// From a frame's base to its function, where results go.
@@ -48,11 +48,11 @@ impl<'a> Lowering<'a, '_> {
         let a = i.a() as usize;
         self.flush_all();
         let slow = self.aside();
-        let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+        let (vm, base) = (self.vm, self.b.use_var(self.base));
         let (inst, proto) = self.called_instance(at, slow.block);
         let run = self.machine_code_in(inst, slow.block);
         let window = a + layout::GAP as usize;
-        let frame = self.b.ins().iadd_imm_s(base, Self::slot(window) as i64);
+        let frame = self.iadd_imm(base, Self::slot(window) as i64);
         let arguments = match i.b() {
             0 => Arguments::To(self.load(types::I64, vm, layout::VM_TOP)),
             b => Arguments::Count(b as i32 - 1),
@@ -95,7 +95,7 @@ impl<'a> Lowering<'a, '_> {
     /// What to call for an instance, else goes to `none`: it has no machine code.
     pub(super) fn machine_code_in(&mut self, inst: Val, none: Block) -> Val {
         let run = self.load(types::I64, inst, layout::INST_NATIVE);
-        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);
+        let there = self.icmp_imm(IntCC::NotEqual, run, 0);
         self.unless(there, none);
         run
     }
@@ -135,7 +135,7 @@ impl<'a> Lowering<'a, '_> {
         arguments: Arguments,
         words: (u64, u64),
     ) {
-        let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+        let (vm, base) = (self.vm, self.b.use_var(self.base));
         self.pad(&callee, arguments);
         let Callee { frame, window, inst, run, .. } = callee;
         // The record.
@@ -153,37 +153,25 @@ impl<'a> Lowering<'a, '_> {
     /// What machine code answers that was called for the frame on this window: the base is known again, or
     /// the code is left.
     fn take_base(&mut self, answer: Val, window: usize) {
-        let [other, returned, replaced, moved, done, out] = [(); 6].map(|()| self.b.create_block());
-        [other, returned, replaced, moved, out].into_iter().for_each(|block| self.b.set_cold_block(block));
-        let at = self.b.append_block_param(moved, types::I64);
+        let [other, done] = [(); 2].map(|()| self.b.create_block());
+        self.b.set_cold_block(other);
         let to = self.b.append_block_param(done, types::I64);
         // Hardly ever is the stack somewhere else.
         let base = self.b.use_var(self.base);
-        let called = self.b.ins().iadd_imm_s(base, Self::slot(window) as i64);
+        let called = self.iadd_imm(base, Self::slot(window) as i64);
         let same = self.b.ins().icmp(IntCC::Equal, answer, called);
         self.b.ins().brif(same, done, &[base.into()], other, &[]);
         self.go_to(other);
-        let is_base = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, answer, CODES as i64);
-        self.b.ins().brif(is_base, returned, &[], out, &[]);
-        self.go_to(out);
-        self.leave_with(answer);
+        let is_base = self.icmp_imm(IntCC::UnsignedGreaterThanOrEqual, answer, CODES as i64);
+        let returned = self.cold_block(0);
+        self.or_leave_with(is_base, (returned, &[]), answer);
+        // Perhaps a tail call of the callee that the interpreter has done.
         self.go_to(returned);
-        let tail = self.b.ins().band_imm_u(answer, TAIL as i64);
-        self.b.ins().brif(tail, replaced, &[], moved, &[answer.into()]);
-        // A tail call of the callee that the interpreter has done.
-        self.go_to(replaced);
-        let vm = self.b.use_var(self.vm);
-        let vm = self.copied(vm);
+        let vm = self.copied(self.vm);
         let followed = self.leaf(layout::follow(), &[vm, answer]);
-        let is_base = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, followed, CODES as i64);
-        let left = self.cold_block(1);
-        self.b.ins().brif(is_base, moved, &[followed.into()], left, &[followed.into()]);
-        self.go_to(left);
-        let answer = self.b.block_params(left)[0];
-        self.leave_with(answer);
-        self.go_to(moved);
-        let base = self.b.ins().iadd_imm_s(at, -Self::slot(window) as i64);
-        self.b.ins().jump(done, &[base.into()]);
+        let is_base = self.icmp_imm(IntCC::UnsignedGreaterThanOrEqual, followed, CODES as i64);
+        let base = self.iadd_imm(followed, -Self::slot(window) as i64);
+        self.or_leave_with(is_base, (done, &[base]), followed);
         self.go_to(done);
         self.b.def_var(self.base, to);
     }
@@ -219,7 +207,7 @@ impl<'a> Lowering<'a, '_> {
         let other = self.aside();
         let base = self.b.use_var(self.base);
         let tag = self.tag_of(a);
-        let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
+        let is = self.icmp_imm(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
         self.unless(is, other.block);
         let closure = self.payload_of(a);
         // Another one is interpreted: that is no reason to make this code anew.
@@ -251,7 +239,7 @@ impl<'a> Lowering<'a, '_> {
         self.mark_replaced(base);
         let constants = self.load(types::I64, callee.inst, layout::INST_CONSTANTS);
         self.store(constants, base, layout::FRAME_CONSTANTS);
-        let vm = self.b.use_var(self.vm);
+        let vm = self.vm;
         let start = self.b.ins().iconst(types::I32, MachineCode::START as i64);
         self.b.ins().return_call_indirect(self.run, callee.run, &[vm, base, callee.inst, start]);
     }
@@ -260,7 +248,7 @@ impl<'a> Lowering<'a, '_> {
     /// part of it.
     fn mark_replaced(&mut self, base: Val) {
         let word = self.load(types::I64, base, layout::FRAME_CALL);
-        let word = self.b.ins().bor_imm_u(word, layout::TAIL_CALL as i64);
+        let word = self.bor_imm(word, layout::TAIL_CALL as i64);
         self.store(word, base, layout::FRAME_CALL);
     }
 
@@ -309,25 +297,25 @@ impl<'a> Lowering<'a, '_> {
         self.b.set_cold_block(slow.block);
         let base = self.b.use_var(self.base);
         let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
-        let unusual = self.b.ins().band_imm_u(flags, layout::SLOW_RETURN as i64);
-        let plain = self.b.ins().icmp_imm_u(IntCC::Equal, unusual, 0);
+        let unusual = self.band_imm(flags, layout::SLOW_RETURN as i64);
+        let plain = self.icmp_imm(IntCC::Equal, unusual, 0);
         self.unless(plain, slow.block);
         // One, none, or all.
         let wanted = self.load(types::I16, base, layout::FRAME_RESULTS);
-        let few = self.b.ins().icmp_imm_s(IntCC::SignedLessThanOrEqual, wanted, 1);
+        let few = self.icmp_imm(IntCC::SignedLessThanOrEqual, wanted, 1);
         self.unless(few, slow.block);
         self.give_to(at, a, native, quick, slow.block);
         let [none, some, all, done] = [(); 4].map(|()| self.b.create_block());
         self.b.set_cold_block(none);
         self.b.set_cold_block(all);
-        let (vm, base) = (self.b.use_var(self.vm), self.b.use_var(self.base));
+        let (vm, base) = (self.vm, self.b.use_var(self.base));
         self.b.ins().brif(wanted, some, &[], none, &[]);
         self.go_to(some);
         self.give(a, base, RESULTS, 1);
-        let open = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, wanted, 0);
+        let open = self.icmp_imm(IntCC::SignedLessThan, wanted, 0);
         self.b.ins().brif(open, all, &[], done, &[]);
         self.go_to(all);
-        let top = self.b.ins().iadd_imm_s(base, (RESULTS + layout::VALUE_SIZE) as i64);
+        let top = self.iadd_imm(base, (RESULTS + layout::VALUE_SIZE) as i64);
         self.store(top, vm, layout::VM_TOP);
         self.b.ins().jump(done, &[]);
         self.go_to(none);
@@ -352,9 +340,9 @@ impl<'a> Lowering<'a, '_> {
 
     /// All values from register `r` to the top go to the frame's first registers. Where they end then.
     fn move_to_top(&mut self, r: usize) -> Val {
-        let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+        let (vm, base) = (self.vm, self.b.use_var(self.base));
         let top = self.load(types::I64, vm, layout::VM_TOP);
-        let first = self.b.ins().iadd_imm_s(base, Self::slot(r) as i64);
+        let first = self.iadd_imm(base, Self::slot(r) as i64);
         self.move_values(first, top, base)
     }
 
@@ -363,7 +351,7 @@ impl<'a> Lowering<'a, '_> {
         assert_eq!(self.frame, 0, "an inlined function ends by giving back");
         self.flush_all();
         let pc = self.position(at);
-        let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+        let (vm, base) = (self.vm, self.b.use_var(self.base));
         let constants = self.constants();
         let [vm, base, constants] = [vm, base, constants].map(|v| self.copied(v));
         let answer = self.common(layout::finish(), &[vm, base, constants, pc]);
@@ -380,9 +368,9 @@ impl<'a> Lowering<'a, '_> {
 
     /// There is room for the callee's frame, on both stacks, else goes to `none`.
     pub(super) fn has_room_or(&mut self, callee: &Callee<'_>, none: Block) {
-        let vm = self.b.use_var(self.vm);
+        let vm = self.vm;
         let end = match callee.proto {
-            Some(proto) => self.b.ins().iadd_imm_s(callee.frame, Self::slot(proto.max_stack as usize) as i64),
+            Some(proto) => self.iadd_imm(callee.frame, Self::slot(proto.max_stack as usize) as i64),
             None => {
                 let bytes = self.load(types::I16, callee.inst, layout::INST_FRAME_BYTES);
                 let bytes = self.b.ins().uextend(types::I64, bytes);
@@ -401,7 +389,7 @@ impl<'a> Lowering<'a, '_> {
     /// Parameters that get no argument are nil, and the top is where the arguments end then, if the callee
     /// may want to know.
     fn pad(&mut self, callee: &Callee<'_>, arguments: Arguments) {
-        let (vm, frame) = (self.b.use_var(self.vm), callee.frame);
+        let (vm, frame) = (self.vm, callee.frame);
         match (arguments, callee.proto) {
             (Arguments::Count(count), Some(proto)) => {
                 for n in count..proto.num_params as i32 {
@@ -409,17 +397,17 @@ impl<'a> Lowering<'a, '_> {
                 }
                 if proto.is_vararg {
                     let end = count.max(proto.num_params as i32) * layout::VALUE_SIZE;
-                    let end = self.b.ins().iadd_imm_s(frame, end as i64);
+                    let end = self.iadd_imm(frame, end as i64);
                     self.store(end, vm, layout::VM_TOP);
                 }
             }
             (Arguments::Count(count), None) => {
                 let takes = self.load(types::I8, callee.inst, layout::INST_TAKES);
-                let more = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, takes, count as i64);
+                let more = self.icmp_imm(IntCC::UnsignedGreaterThan, takes, count as i64);
                 let (more_is_due, done) = (self.cold_block(0), self.b.create_block());
                 self.b.ins().brif(more, more_is_due, &[], done, &[]);
                 self.go_to(more_is_due);
-                let end = self.b.ins().iadd_imm_s(frame, (count * layout::VALUE_SIZE) as i64);
+                let end = self.iadd_imm(frame, (count * layout::VALUE_SIZE) as i64);
                 let end = self.pad_from(callee, end);
                 self.store(end, vm, layout::VM_TOP);
                 self.b.ins().jump(done, &[]);
@@ -448,7 +436,7 @@ impl<'a> Lowering<'a, '_> {
         self.b.ins().brif(lacks, next, &[], done, &[]);
         self.go_to(next);
         self.store_nil(at, 0);
-        let after = self.b.ins().iadd_imm_s(at, layout::VALUE_SIZE as i64);
+        let after = self.iadd_imm(at, layout::VALUE_SIZE as i64);
         self.b.ins().jump(head, &[after.into()]);
         self.go_to(done);
         at
@@ -488,7 +476,7 @@ impl<'a> Lowering<'a, '_> {
                 self.flush(r);
             }
         }
-        let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+        let (vm, base) = (self.vm, self.b.use_var(self.base));
         // Of a function of variable arguments it is known that it has moved.
         let own = if self.proto.is_vararg { layout::VARARG } else { 0 };
         let called = self.called_at();
@@ -499,9 +487,9 @@ impl<'a> Lowering<'a, '_> {
             // The usual return, to who wants just as many, is told by one word. (Records that have moved have
             // just been written field by field, and would have to be waited for.)
             let word = self.load(types::I32, base, layout::FRAME_CALL);
-            let word = self.b.ins().band_imm_s(word, layout::RETURN_MASK as i32 as i64);
+            let word = self.band_imm(word, layout::RETURN_MASK as i32 as i64);
             let usual = layout::return_word(count as i16);
-            let is = self.b.ins().icmp_imm_s(IntCC::Equal, word, usual as i32 as i64);
+            let is = self.icmp_imm(IntCC::Equal, word, usual as i32 as i64);
             let unusual = self.cold_block(0);
             self.b.ins().brif(is, exactly, &[], unusual, &[]);
             self.go_to(unusual);
@@ -510,20 +498,20 @@ impl<'a> Lowering<'a, '_> {
             }
         }
         let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
-        let slow = self.b.ins().band_imm_u(flags, (layout::SLOW_RETURN & !own) as i64);
-        let plain = self.b.ins().icmp_imm_u(IntCC::Equal, slow, 0);
+        let slow = self.band_imm(flags, (layout::SLOW_RETURN & !own) as i64);
+        let plain = self.icmp_imm(IntCC::Equal, slow, 0);
         self.unless(plain, otherwise.block);
         let wanted = self.load(types::I16, base, layout::FRAME_RESULTS);
         // If fewer are wanted the others go where nothing is that anybody reads.
-        let enough = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, wanted, count as i64);
+        let enough = self.icmp_imm(IntCC::UnsignedLessThanOrEqual, wanted, count as i64);
         self.b.ins().brif(enough, exactly, &[], other, &[]);
         self.go_to(exactly);
         self.give(a, called, RESULTS, count);
         self.b.ins().return_(&[called]);
         self.go_to(other);
         self.give(a, called, RESULTS, count);
-        let end = self.b.ins().iadd_imm_s(called, (RESULTS + count * layout::VALUE_SIZE) as i64);
-        let is = self.b.ins().icmp_imm_s(IntCC::Equal, wanted, -1);
+        let end = self.iadd_imm(called, (RESULTS + count * layout::VALUE_SIZE) as i64);
+        let is = self.icmp_imm(IntCC::Equal, wanted, -1);
         let head = self.cold_block(1);
         self.b.ins().brif(is, all, &[], head, &[end.into()]);
         self.go_to(all);
@@ -533,12 +521,12 @@ impl<'a> Lowering<'a, '_> {
         self.come_round_to(head);
         let at_nil = self.b.block_params(head)[0];
         self.store_nil(at_nil, 0);
-        let next = self.b.ins().iadd_imm_s(at_nil, layout::VALUE_SIZE as i64);
+        let next = self.iadd_imm(at_nil, layout::VALUE_SIZE as i64);
         let wanted = self.b.ins().uextend(types::I64, wanted);
         let size = self.b.ins().iconst(types::I64, layout::VALUE_SIZE.trailing_zeros() as i64);
         let bytes = self.b.ins().ishl(wanted, size);
         let end = self.b.ins().iadd(called, bytes);
-        let end = self.b.ins().iadd_imm_s(end, RESULTS as i64);
+        let end = self.iadd_imm(end, RESULTS as i64);
         let more = self.b.ins().icmp(IntCC::UnsignedLessThan, next, end);
         let done = self.cold_block(0);
         self.b.ins().brif(more, head, &[next.into()], done, &[]);
@@ -553,16 +541,16 @@ impl<'a> Lowering<'a, '_> {
     /// whoever runs the code for the native goes on.
     fn give_to_native(&mut self, a: usize, word: Val, count: i32) {
         let usual = layout::return_word_to_native(count as i16);
-        let is = self.b.ins().icmp_imm_s(IntCC::Equal, word, usual as i32 as i64);
+        let is = self.icmp_imm(IntCC::Equal, word, usual as i32 as i64);
         let [native, other] = [(); 2].map(|()| self.b.create_block());
         self.b.set_cold_block(other);
         self.b.ins().brif(is, native, &[], other, &[]);
         self.go_to(native);
-        let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+        let (vm, base) = (self.vm, self.b.use_var(self.base));
         self.give(a, base, RESULTS, count);
         let values = self.load(types::I32, base, layout::FRAME_DELTA);
         let values = self.b.ins().uextend(types::I64, values);
-        let bytes = self.b.ins().ishl_imm_u(values, layout::VALUE_SIZE.trailing_zeros() as i64);
+        let bytes = self.ishl_imm(values, layout::VALUE_SIZE.trailing_zeros() as i64);
         let caller = self.b.ins().isub(base, bytes);
         self.store(caller, vm, layout::VM_BASE);
         let answer = self.b.ins().iconst(types::I64, RETURNED as i64);

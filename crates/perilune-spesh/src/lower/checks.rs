@@ -40,7 +40,7 @@ impl Lowering<'_, '_> {
         // Numbers and tables are true.
         if self.ty(first) == Ty::Any {
             let tag = self.tag_of(first);
-            let is_true = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, tag, Tag::FALSE.0 as i64);
+            let is_true = self.icmp_imm(IntCC::UnsignedGreaterThan, tag, Tag::FALSE.0 as i64);
             self.unless(is_true, slow.block);
         }
         // They lie above their places, in the same order: none is overwritten before it is taken.

@@ -234,7 +234,7 @@ impl Lowering<'_, '_> {
     pub(super) fn poll(&mut self, at: usize) {
         let word = self.interrupt_word();
         let causes = self.load(types::I32, word, 0);
-        let none = self.b.ins().icmp_imm_u(IntCC::Equal, causes, 0);
+        let none = self.icmp_imm(IntCC::Equal, causes, 0);
         let leave = self.exit_block(at, LEAVE);
         self.unless(none, leave);
     }
@@ -255,7 +255,7 @@ impl Lowering<'_, '_> {
             return self.step_and_jump(at);
         };
         let condition = match index.ty {
-            Ty::Int => self.b.ins().icmp_imm_u(IntCC::NotEqual, limit.val, 0),
+            Ty::Int => self.icmp_imm(IntCC::NotEqual, limit.val, 0),
             Ty::Float => {
                 let next = self.b.ins().fadd(index.val, step.val);
                 let zero = self.b.ins().f64const(0.0);
@@ -272,7 +272,7 @@ impl Lowering<'_, '_> {
         let outside = self.now.clone();
         let next = match index.ty {
             Ty::Int => {
-                let left = self.b.ins().iadd_imm_s(limit.val, -1);
+                let left = self.iadd_imm(limit.val, -1);
                 self.define(a + 1, Known { ty: Ty::Int, val: left });
                 self.b.ins().iadd(index.val, step.val)
             }
@@ -336,7 +336,7 @@ impl Lowering<'_, '_> {
         let head = self.target(at).expect("a verified jump");
         let base = self.b.use_var(self.base);
         let tag = self.load(types::I8, base, Self::slot(a + 4) + layout::TAG);
-        let goes_on = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
+        let goes_on = self.icmp_imm(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
         let [on, out] = [(); 2].map(|()| self.b.create_block());
         self.b.ins().brif(goes_on, on, &[], out, &[]);
         self.go_to(on);
@@ -381,7 +381,7 @@ impl Lowering<'_, '_> {
         there_does: impl FnOnce(&mut Self),
     ) {
         let order = if wanted { IntCC::UnsignedGreaterThan } else { IntCC::UnsignedLessThanOrEqual };
-        let jumps = self.b.ins().icmp_imm_u(order, tag, Tag::FALSE.0 as i64);
+        let jumps = self.icmp_imm(order, tag, Tag::FALSE.0 as i64);
         let [there, on] = [(); 2].map(|()| self.b.create_block());
         self.b.ins().brif(jumps, there, &[], on, &[]);
         self.go_to(there);
@@ -458,7 +458,7 @@ impl Lowering<'_, '_> {
             self.b.ins().brif(metatable, there, &[], none, &[]);
             self.go_to(there);
             let absent = self.load(types::I8, metatable, layout::TABLE_ABSENT);
-            let no_eq = self.b.ins().band_imm_u(absent, layout::NO_EQ as i64);
+            let no_eq = self.band_imm(absent, layout::NO_EQ as i64);
             self.b.ins().brif(no_eq, none, &[], slow, &[]);
             self.go_to(none);
         }
@@ -499,7 +499,7 @@ impl Lowering<'_, '_> {
         let is_it = self.b.append_block_param(done, types::I8);
         let no = self.b.ins().iconst(types::I8, 0);
         let tag = self.tag_of(r);
-        let is_string = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::STRING.0 as i64);
+        let is_string = self.icmp_imm(IntCC::Equal, tag, Tag::STRING.0 as i64);
         self.b.ins().brif(is_string, string, &[], done, &[no.into()]);
         self.go_to(string);
         let own = self.payload_of(r);
@@ -509,7 +509,7 @@ impl Lowering<'_, '_> {
         // Constants are interned: so one that is interned, too, and another string, has another text.
         self.go_to(other);
         let flags = self.load(types::I8, own, layout::OBJECT_FLAGS);
-        let interned = self.b.ins().band_imm_u(flags, layout::INTERNED as i64);
+        let interned = self.band_imm(flags, layout::INTERNED as i64);
         self.b.ins().brif(interned, done, &[no.into()], long, &[]);
         self.go_to(long);
         let answer = self.common(layout::same_text(), &[own, text]);
@@ -595,7 +595,7 @@ impl Lowering<'_, '_> {
         }
         let own = self.tag_of(r);
         let order = if wanted { IntCC::Equal } else { IntCC::NotEqual };
-        let jumps = self.b.ins().icmp_imm_u(order, own, tag.0 as i64);
+        let jumps = self.icmp_imm(order, own, tag.0 as i64);
         self.branch(jumps, to);
     }
 }

@@ -98,7 +98,7 @@ impl Lowering<'_, '_> {
         self.writable(None, table, miss.block);
         let node = self.entry(Fact::Entry(name, self.name_of(key)), table, (key, tag), miss.block);
         let tag = self.load(types::I8, node, layout::NODE_VALUE_TAG);
-        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
+        let there = self.icmp_imm(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
         self.unless(there, miss.block);
         self.store(stored.payload, node, layout::NODE_VALUE);
         self.store(stored.tag, node, layout::NODE_VALUE_TAG);
@@ -124,7 +124,7 @@ impl Lowering<'_, '_> {
             }
         };
         let nodes = self.load(types::I64, table, layout::TABLE_NODES);
-        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, nodes, 0);
+        let there = self.icmp_imm(IntCC::NotEqual, nodes, 0);
         self.unless(there, miss);
         // The node where its chain begins.
         let log2 = self.load(types::I8, table, layout::TABLE_LOG2_NODES);
@@ -149,7 +149,7 @@ impl Lowering<'_, '_> {
         // A number may look like it.
         self.go_to(same);
         let own = self.load(types::I8, node, layout::NODE_KEY_TAG);
-        let is = self.b.ins().icmp_imm_u(IntCC::Equal, own, tag.0 as i64);
+        let is = self.icmp_imm(IntCC::Equal, own, tag.0 as i64);
         self.b.ins().brif(is, found, &[], other, &[]);
         self.go_to(other);
         let distance = self.load(types::I32, node, layout::NODE_NEXT);
@@ -166,15 +166,15 @@ impl Lowering<'_, '_> {
     /// hash.
     fn string_and_hash(&mut self, table: Value, r: usize, miss: Block) -> (Value, Value) {
         let tag = self.tag_of(r);
-        let is_string = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::STRING.0 as i64);
+        let is_string = self.icmp_imm(IntCC::Equal, tag, Tag::STRING.0 as i64);
         self.unless(is_string, miss);
         let string = self.payload_of(r);
         let flags = self.load(types::I8, string, layout::OBJECT_FLAGS);
-        let interned = self.b.ins().band_imm_u(flags, layout::INTERNED as i64);
-        let interned = self.b.ins().icmp_imm_u(IntCC::NotEqual, interned, 0);
+        let interned = self.band_imm(flags, layout::INTERNED as i64);
+        let interned = self.icmp_imm(IntCC::NotEqual, interned, 0);
         self.unless(interned, miss);
         let shape = self.load(types::I32, table, layout::TABLE_SHAPE);
-        let is_dictionary = self.b.ins().icmp_imm_u(IntCC::Equal, shape, layout::DICTIONARY as i64);
+        let is_dictionary = self.icmp_imm(IntCC::Equal, shape, layout::DICTIONARY as i64);
         self.unless(is_dictionary, miss);
         (string, self.load(types::I32, string, layout::STRING_HASH))
     }
@@ -185,19 +185,19 @@ impl Lowering<'_, '_> {
             return known.val;
         }
         let own = self.tag_of(r);
-        let is = self.b.ins().icmp_imm_u(IntCC::Equal, own, tag.0 as i64);
+        let is = self.icmp_imm(IntCC::Equal, own, tag.0 as i64);
         self.unless(is, miss);
         self.payload_of(r)
     }
 
     /// See [`layout::HASH_FACTOR`].
     fn hash_of_object(&mut self, object: Value, tag: Tag) -> Value {
-        let upper = self.b.ins().ushr_imm_u(object, 32);
+        let upper = self.ushr_imm(object, 32);
         let folded = self.b.ins().bxor(object, upper);
-        let folded = self.b.ins().bxor_imm_u(folded, tag.0 as i64);
+        let folded = self.bxor_imm(folded, tag.0 as i64);
         let factor = self.b.ins().iconst(types::I64, layout::HASH_FACTOR as i64);
         let spread = self.b.ins().imul(folded, factor);
-        let hash = self.b.ins().ushr_imm_u(spread, 32);
+        let hash = self.ushr_imm(spread, 32);
         self.b.ins().ireduce(types::I32, hash)
     }
 
@@ -208,7 +208,7 @@ impl Lowering<'_, '_> {
         let log2 = self.b.ins().uextend(types::I64, log2);
         let upper = self.b.ins().ushr(key, log2);
         let more = self.b.ins().ushr(upper, log2);
-        let two = self.b.ins().icmp_imm_u(IntCC::Equal, more, 0);
+        let two = self.icmp_imm(IntCC::Equal, more, 0);
         self.unless(two, miss);
         let all = self.b.ins().iconst(types::I64, -1);
         let above = self.b.ins().ishl(all, log2);
@@ -217,7 +217,7 @@ impl Lowering<'_, '_> {
         let [lower, carried] = [self.b.ins().band_not(sum, above), self.b.ins().ushr(sum, log2)];
         let sum = self.b.ins().iadd(lower, carried);
         let modulus = self.b.ins().bnot(above);
-        let modulus = self.b.ins().bor_imm_u(modulus, 1);
+        let modulus = self.bor_imm(modulus, 1);
         let less = self.b.ins().isub(sum, modulus);
         let fits = self.b.ins().icmp(IntCC::UnsignedLessThan, sum, modulus);
         self.b.ins().select(fits, sum, less)

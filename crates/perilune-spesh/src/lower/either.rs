@@ -104,7 +104,7 @@ impl Lowering<'_, '_> {
     }
 
     fn is_kind(&mut self, kind: Value, tag: Tag) -> Value {
-        self.b.ins().icmp_imm_u(IntCC::Equal, kind, tag.0 as i64)
+        self.icmp_imm(IntCC::Equal, kind, tag.0 as i64)
     }
 
     fn kind(&mut self, tag: Tag) -> Value {
@@ -230,8 +230,8 @@ impl Lowering<'_, '_> {
         if let Some(n) = backend::integer(self.b.func, int).filter(|n| is_small(*n)) {
             return self.b.ins().f64const(n as f64);
         }
-        let moved = self.b.ins().iadd_imm_s(int, SMALL - 1);
-        let small = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, moved, 2 * (SMALL - 1));
+        let moved = self.iadd_imm(int, SMALL - 1);
+        let small = self.icmp_imm(IntCC::UnsignedLessThanOrEqual, moved, 2 * (SMALL - 1));
         self.unless(small, otherwise);
         self.b.ins().fcvt_from_sint(types::F64, int)
     }
@@ -243,13 +243,13 @@ impl Lowering<'_, '_> {
         let number = self.b.append_block_param(done, types::F64);
         let kind = self.b.append_block_param(done, types::I64);
         let [of_float, of_int] = [Tag::FLOAT, Tag::INT].map(|tag| self.kind(tag));
-        let is_float = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::FLOAT.0 as i64);
+        let is_float = self.icmp_imm(IntCC::Equal, tag, Tag::FLOAT.0 as i64);
         self.b.ins().brif(is_float, float, &[], other, &[]);
         self.go_to(float);
         let val = self.b.ins().bitcast(types::F64, MemFlagsData::new(), payload);
         self.b.ins().jump(done, &[val.into(), of_float.into()]);
         self.go_to(other);
-        let is_int = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::INT.0 as i64);
+        let is_int = self.icmp_imm(IntCC::Equal, tag, Tag::INT.0 as i64);
         self.b.ins().brif(is_int, int, &[], otherwise, &[]);
         self.go_to(int);
         let val = self.exactly(payload, otherwise);

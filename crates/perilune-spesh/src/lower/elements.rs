@@ -78,7 +78,7 @@ impl Lowering<'_, '_> {
             // A number of the element's own type, or the interpreter converts it.
             let ty = if floats { Ty::Float } else { Ty::Int };
             let tag = ty.tag().expect("a known type");
-            let is = self.b.ins().icmp_imm_u(IntCC::Equal, stored.tag, tag.0 as i64);
+            let is = self.icmp_imm(IntCC::Equal, stored.tag, tag.0 as i64);
             self.unless(is, slow.block);
             ty
         });
@@ -135,11 +135,11 @@ impl Lowering<'_, '_> {
             return [values[0], values[1]];
         }
         let tag = self.tag_of(r);
-        let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::SHARED.0 as i64);
+        let is = self.icmp_imm(IntCC::Equal, tag, Tag::SHARED.0 as i64);
         self.unless(is, slow);
         let array = self.payload_of(r);
         let own = self.load(types::I8, array, layout::SHARED_ELEMENT);
-        let same = self.b.ins().icmp_imm_u(IntCC::Equal, own, element as i64);
+        let same = self.icmp_imm(IntCC::Equal, own, element as i64);
         self.unless(same, slow);
         let data = self.load(types::I64, array, layout::SHARED_DATA);
         let length = self.load(types::I64, array, layout::SHARED_LENGTH);

@@ -8,7 +8,7 @@
 use super::unmade::Waiting;
 use super::{Lowering, Ty, Val};
 use crate::backend;
-use crate::backend::clif::{Block, InstBuilder, types};
+use crate::backend::clif::{Block, BlockArg, InstBuilder, types};
 use crate::positions::Place;
 use perilune_syntax::Instr;
 use perilune_vm::Tag;
@@ -103,7 +103,7 @@ impl Lowering<'_, '_> {
         if let Some(end) = end {
             self.go_to(end);
             let point = self.b.block_params(end)[0];
-            let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+            let (vm, base) = (self.vm, self.b.use_var(self.base));
             let [vm, base] = [vm, base].map(|v| self.copied(v));
             let answer = self.common(layout::leave(), &[vm, base, point]);
             self.leave_with(answer);
@@ -163,7 +163,8 @@ impl Lowering<'_, '_> {
     /// processor, and the allocator takes that for a wish of all that the value is in: where it is used on
     /// ways that are hardly ever taken, the others would pay for it.
     pub(super) fn copied(&mut self, val: Val) -> Val {
-        self.b.ins().iadd_imm_s(val, 0)
+        let zero = self.small_for(val, 0);
+        self.b.ins().iadd(val, zero)
     }
 
     /// Returns this code.
@@ -174,12 +175,24 @@ impl Lowering<'_, '_> {
 
     /// Returns this, in the one place for all that is not the usual return.
     pub(super) fn leave_with(&mut self, answer: Val) {
+        let out = self.way_out();
+        self.b.ins().jump(out, &[answer.into()]);
+    }
+
+    /// Goes on in a block, with these parameters, if `condition` holds; else returns the answer.
+    pub(super) fn or_leave_with(&mut self, condition: Val, (on, with): (Block, &[Val]), answer: Val) {
+        let out = self.way_out();
+        let with: Vec<BlockArg> = with.iter().map(|&val| val.into()).collect();
+        self.b.ins().brif(condition, on, &with, out, &[answer.into()]);
+    }
+
+    fn way_out(&mut self) -> Block {
         let out = match self.out {
             Some(out) => out,
             None => self.cold_block(1),
         };
         self.out = Some(out);
-        self.b.ins().jump(out, &[answer.into()]);
+        out
     }
 
     pub(super) fn fill_out(&mut self) {

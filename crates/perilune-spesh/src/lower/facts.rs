@@ -22,22 +22,24 @@
 //! A register that a loop does not change keeps its name in all loops within; so what an inner loop needs is
 //! hoisted out of the outer one as well.
 
+mod set;
+
 use super::{Known, Lowering, Register, State, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, Variable, condcodes::IntCC, types};
 use crate::units;
 use perilune_vm::machine::{EXITED, layout};
 use perilune_vm::{ArrayKind, Tag};
-use std::collections::BTreeSet;
+pub(super) use set::Facts;
 
 /// Which value it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Name {
     /// The one that an instruction has put into a register.
-    Made(usize, usize),
+    Made(u32, u16),
     /// The one that a register has where ways meet before an instruction.
-    Met(usize, usize),
+    Met(u32, u16),
     /// The one that a register has in all of a loop, which begins with this instruction.
-    Kept(usize, usize),
+    Kept(u32, u16),
     /// That of an upvalue of a frame.
     Upvalue(FrameNumber, u16),
     /// That of a global, by the cache of a frame.
@@ -48,6 +50,21 @@ pub(super) enum Name {
 pub(super) type FrameNumber = u16;
 
 impl Name {
+    /// What instruction `at` has put into register `r`.
+    pub(super) fn made(at: usize, r: usize) -> Name {
+        Name::Made(at as u32, r as u16)
+    }
+
+    /// What register `r` has where ways meet before instruction `at`.
+    pub(super) fn met(at: usize, r: usize) -> Name {
+        Name::Met(at as u32, r as u16)
+    }
+
+    /// What register `r` has in all of the loop that begins with instruction `head`.
+    pub(super) fn kept(head: usize, r: usize) -> Name {
+        Name::Kept(head as u32, r as u16)
+    }
+
     /// It is the value of a variable, which may get another one.
     fn is_of_variable(self) -> bool {
         matches!(self, Name::Upvalue(..) | Name::Global(..))
@@ -118,8 +135,6 @@ impl From<ArrayKind> for Kind {
         Kind(kind as u8)
     }
 }
-
-pub(super) type Facts = BTreeSet<Fact>;
 
 impl Fact {
     /// The value that it is of, if that has a name.
@@ -314,7 +329,7 @@ impl State {
         for (r, name) in
             self.names.iter_mut().enumerate().filter(|(_, name)| matches!(name, Name::Global(..)))
         {
-            *name = Name::Made(at, r);
+            *name = Name::made(at, r);
         }
     }
 
@@ -322,7 +337,7 @@ impl State {
     pub(super) fn forget_variables(&mut self, at: usize) {
         self.facts.retain(|fact| !matches!(fact, Fact::Global(..)) && !fact.any_name(Name::is_of_variable));
         for (r, name) in self.names.iter_mut().enumerate().filter(|(_, name)| name.is_of_variable()) {
-            *name = Name::Made(at, r);
+            *name = Name::made(at, r);
         }
     }
 
@@ -332,7 +347,7 @@ impl State {
         for (r, name) in
             self.names.iter_mut().enumerate().filter(|(_, name)| matches!(name, Name::Global(..)))
         {
-            *name = Name::Made(at, r);
+            *name = Name::made(at, r);
         }
     }
 
@@ -354,7 +369,7 @@ impl State {
         let mut renamed = Vec::new();
         for (r, (name, other)) in self.names.iter_mut().zip(&other.names).enumerate() {
             if name != other {
-                *name = Name::Met(at, r);
+                *name = Name::met(at, r);
                 renamed.push(*name);
             }
         }
@@ -376,8 +391,8 @@ impl Lowering<'_, '_> {
         let name = |r: usize| {
             let kept = self.loops.iter().filter(around).filter(|l| !self.changes(l, r));
             match kept.min_by_key(|l| (l.head, usize::MAX - l.back)) {
-                Some(l) => Name::Kept(l.head, r),
-                None => Name::Met(head, r),
+                Some(l) => Name::kept(l.head, r),
+                None => Name::met(head, r),
             }
         };
         (0..self.registers()).map(name).collect()
@@ -401,7 +416,7 @@ impl Lowering<'_, '_> {
                     let holders = holders.filter(|(r, (own, _))| **own == name && suits(*r));
                     facts.extend(holders.map(|(_, (_, there))| fact.with(*there)));
                 }
-                _ => drop(facts.insert(fact)),
+                _ => facts.insert(fact),
             }
         }
         facts
@@ -517,7 +532,7 @@ impl Lowering<'_, '_> {
             Fact::Function(..) => (Tag::CLOSURE, Some(payload)),
             _ => return false,
         };
-        let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, wanted.0 as i64);
+        let is = self.icmp_imm(IntCC::Equal, tag, wanted.0 as i64);
         self.unless(is, exit);
         match (fact, instance) {
             (Fact::Function(_, function), Some(closure)) => {
@@ -555,7 +570,7 @@ impl Lowering<'_, '_> {
 
     /// The name of what register `r` holds.
     pub(super) fn name_of(&self, r: usize) -> Name {
-        self.now.as_ref().map_or(Name::Made(self.at, r), |now| now.names[r])
+        self.now.as_ref().map_or(Name::made(self.at, r), |now| now.names[r])
     }
 
     /// Register `a` holds the same value as one of this name.
@@ -617,7 +632,7 @@ impl Lowering<'_, '_> {
         let fact = Fact::Array(name, kind);
         if !self.has(fact) {
             let own = self.load(types::I8, table, layout::TABLE_KIND);
-            let same = self.b.ins().icmp_imm_u(IntCC::Equal, own, kind.0 as i64);
+            let same = self.icmp_imm(IntCC::Equal, own, kind.0 as i64);
             self.unless(same, slow);
             let length = self.load(types::I32, table, layout::TABLE_LENGTH);
             let length = self.b.ins().uextend(types::I64, length);
@@ -633,7 +648,7 @@ impl Lowering<'_, '_> {
         let fact = Fact::Slots(name, shape);
         if !self.has(fact) {
             let own = self.load(types::I32, table, layout::TABLE_SHAPE);
-            let same = self.b.ins().icmp_imm_u(IntCC::Equal, own, shape as i64);
+            let same = self.icmp_imm(IntCC::Equal, own, shape as i64);
             self.unless(same, slow);
             let slots = self.load(types::I64, table, layout::TABLE_SLOTS);
             self.keep(fact, vec![slots]);
@@ -647,7 +662,7 @@ impl Lowering<'_, '_> {
             return;
         }
         let epoch = self.load(types::I32, object, layout::OBJECT_EPOCH);
-        let below = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, epoch, layout::WRITABLE as i64);
+        let below = self.icmp_imm(IntCC::UnsignedLessThan, epoch, layout::WRITABLE as i64);
         self.unless(below, slow);
         if let Some(name) = name {
             self.keep(Fact::Writable(name), Vec::new());
@@ -685,7 +700,7 @@ impl Lowering<'_, '_> {
         let fact = Fact::StringMethod(self.frame, d, node);
         if !self.has(fact) {
             let cache = layout::cache(d);
-            let (vm, constants) = (self.b.use_var(self.vm), self.constants());
+            let (vm, constants) = (self.vm, self.constants());
             let own = self.load(types::I64, constants, cache + layout::CACHE_SHAPE);
             let wanted = self.b.ins().iconst(types::I64, layout::cache_of_strings(node) as i64);
             let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
@@ -732,7 +747,7 @@ impl Lowering<'_, '_> {
         if !self.has(fact) {
             let node = self.global_address(up, key, cache, slow);
             let tag = self.load(types::I8, node, layout::NODE_VALUE_TAG);
-            let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::TABLE.0 as i64);
+            let is = self.icmp_imm(IntCC::Equal, tag, Tag::TABLE.0 as i64);
             self.unless(is, slow);
             let table = self.load(types::I64, node, layout::NODE_VALUE);
             self.keep(fact, vec![table]);

@@ -43,7 +43,7 @@ impl Lowering<'_, '_> {
                 debug_assert!(known.is_none(), "no table is a number");
                 let known = self.expect(r, Ty::Table, slow);
                 let name = match self.captured.contains(r as u8) {
-                    true => Name::Made(at, r + JUST_NOW),
+                    true => Name::made(at, r + JUST_NOW),
                     false => self.name_of(r),
                 };
                 if let Some(now) = self.now.as_mut().filter(|_| self.captured.contains(r as u8)) {
@@ -57,7 +57,7 @@ impl Lowering<'_, '_> {
     /// Does something else where `other` begins, and joins it with the current way. A register that is of one
     /// type on one way only is unknown behind, so it has to be in its slot on both.
     pub(super) fn join_with(&mut self, at: usize, other: Slow, does: impl FnOnce(&mut Self)) {
-        let [own, joined] = [(); 2].map(|()| self.b.create_block());
+        let own = self.b.create_block();
         let known = self.now.take();
         self.b.ins().jump(own, &[]);
         self.go_to(other.block);
@@ -68,6 +68,8 @@ impl Lowering<'_, '_> {
             (Some(known), Some(met)) => known.differing(met),
             _ => Vec::new(),
         };
+        // Where the own way has nothing to store, the other one comes to it.
+        let joined = if differ.is_empty() { own } else { self.b.create_block() };
         let arrive = |this: &mut Self, state: Option<State>| {
             this.now = state;
             differ.iter().for_each(|&r| this.flush(r));
@@ -79,8 +81,14 @@ impl Lowering<'_, '_> {
             some => arrive(self, some),
         };
         self.go_to(own);
-        self.now = arrive(self, known);
-        self.go_to(joined);
+        self.now = match differ.is_empty() {
+            true => known,
+            false => {
+                let known = arrive(self, known);
+                self.go_to(joined);
+                known
+            }
+        };
         if let (Some(now), Some(met)) = (&mut self.now, met) {
             assert!(now.agrees_with(&met), "ways that meet agree on what is not made");
             now.meet(&met, at);
@@ -102,7 +110,7 @@ impl Lowering<'_, '_> {
                     now.facts.remove(&held);
                 }
                 let base = self.b.use_var(self.base);
-                (false, self.b.ins().iadd_imm_s(base, Self::slot(r as usize) as i64))
+                (false, self.iadd_imm(base, Self::slot(r as usize) as i64))
             }
         }
     }
@@ -116,18 +124,18 @@ impl Lowering<'_, '_> {
 
     /// The same by this leaf.
     pub(super) fn get_by(&mut self, leaf: usize, at: usize, table: Value, key: Value, ty: Ty, slow: Block) {
-        let vm = self.b.use_var(self.vm);
+        let vm = self.vm;
         let [payload, tag] = self.words(leaf, &[vm, table, key]);
         let a = self.code(at).a() as usize;
         match ty.tag() {
             None => {
-                let known = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, UNKNOWN as i64);
+                let known = self.icmp_imm(IntCC::NotEqual, tag, UNKNOWN as i64);
                 self.unless(known, slow);
                 let tag = self.b.ins().ireduce(types::I8, tag);
                 self.put(a, tag, payload);
             }
             Some(wanted) => {
-                let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, wanted.0 as i64);
+                let is = self.icmp_imm(IntCC::Equal, tag, wanted.0 as i64);
                 self.unless(is, slow);
                 let val = match ty {
                     Ty::Float => self.b.ins().bitcast(types::F64, MemFlagsData::new(), payload),
@@ -230,7 +238,7 @@ impl Lowering<'_, '_> {
         let kinds = Self::dense_kinds(self.site(at).arrays);
         for &kind in &kinds {
             let next = self.b.create_block();
-            let same = self.b.ins().icmp_imm_u(IntCC::Equal, own, kind as i64);
+            let same = self.icmp_imm(IntCC::Equal, own, kind as i64);
             match Self::type_of_elements(kind).tag() {
                 Some(tag) => {
                     let tag = self.b.ins().iconst(types::I8, tag.0 as i64);
@@ -293,7 +301,7 @@ impl Lowering<'_, '_> {
 
     /// Stores by a leaf; what is known of tables afterwards is for the caller to say.
     pub(super) fn set_by(&mut self, leaf: usize, table: Value, key: Value, stored: &Stored, slow: Block) {
-        let vm = self.b.use_var(self.vm);
+        let vm = self.vm;
         let tag = self.b.ins().uextend(types::I64, stored.tag);
         let payload = match stored.known {
             Some(Tag::FLOAT) if self.b.func.dfg.value_type(stored.payload) == types::F64 => {
@@ -302,7 +310,7 @@ impl Lowering<'_, '_> {
             _ => stored.payload,
         };
         let done = self.leaf(leaf, &[vm, table, key, payload, tag]);
-        let done = self.b.ins().icmp_imm_u(IntCC::NotEqual, done, NOT_DONE as i64);
+        let done = self.icmp_imm(IntCC::NotEqual, done, NOT_DONE as i64);
         self.if_done(done, slow);
     }
 
@@ -401,8 +409,8 @@ impl Lowering<'_, '_> {
         let other = self.aside();
         let index = self.number_of_element(key, other.block);
         let flags = self.load(types::I8, table, layout::OBJECT_FLAGS);
-        let odd = self.b.ins().band_imm_u(flags, (layout::HOLES | layout::SIZE_UNSETTLED) as i64);
-        let dense = self.b.ins().icmp_imm_u(IntCC::Equal, odd, 0);
+        let odd = self.band_imm(flags, (layout::HOLES | layout::SIZE_UNSETTLED) as i64);
+        let dense = self.icmp_imm(IntCC::Equal, odd, 0);
         self.unless(dense, other.block);
         let [length, room] = [layout::TABLE_LENGTH, layout::TABLE_ROOM].map(|part| {
             let count = self.load(types::I32, table, part);
@@ -410,7 +418,7 @@ impl Lowering<'_, '_> {
         });
         let within = self.b.ins().icmp(IntCC::UnsignedLessThan, index, length);
         self.unless(within, other.block);
-        let next = self.b.ins().iadd_imm_s(index, 1);
+        let next = self.iadd_imm(index, 1);
         let is_last = self.b.ins().icmp(IntCC::Equal, next, length);
         self.unless(is_last, other.block);
         // One that has been full is measured anew.
@@ -442,11 +450,11 @@ impl Lowering<'_, '_> {
         let fits = self.b.ins().icmp(IntCC::UnsignedLessThan, index, room);
         self.unless(fits, grows);
         // The first element chooses the kind.
-        let some = self.b.ins().icmp_imm_u(IntCC::NotEqual, index, 0);
+        let some = self.icmp_imm(IntCC::NotEqual, index, 0);
         self.unless(some, grows);
         let flags = self.load(types::I8, table, layout::OBJECT_FLAGS);
-        let holes = self.b.ins().band_imm_u(flags, layout::HOLES as i64);
-        let dense = self.b.ins().icmp_imm_u(IntCC::Equal, holes, 0);
+        let holes = self.band_imm(flags, layout::HOLES as i64);
+        let dense = self.icmp_imm(IntCC::Equal, holes, 0);
         self.unless(dense, grows);
         self.lacks_metamethod(table, layout::NO_NEWINDEX, grows);
         self.is_element(kind, stored, grows);
@@ -494,15 +502,14 @@ impl Lowering<'_, '_> {
     /// What is known holds afterwards, or the code leaves.
     pub(super) fn collect_if_due(&mut self, at: usize, done: bool) {
         let leave = self.leave_for_collection(at, done);
-        let vm = self.b.use_var(self.vm);
+        let vm = self.vm;
         let due = self.load(types::I8, vm, layout::VM_DUE);
         if let Some(leave) = leave {
-            let none = self.b.ins().icmp_imm_u(IntCC::Equal, due, 0);
+            let none = self.icmp_imm(IntCC::Equal, due, 0);
             return self.unless(none, leave);
         }
-        let [collect, on, out] = [(); 3].map(|()| self.b.create_block());
+        let [collect, on] = [(); 2].map(|()| self.b.create_block());
         self.b.set_cold_block(collect);
-        self.b.set_cold_block(out);
         self.b.ins().brif(due, collect, &[], on, &[]);
         self.go_to(collect);
         let known = self.now.clone();
@@ -516,10 +523,8 @@ impl Lowering<'_, '_> {
         let done = self.b.ins().iconst(types::I64, done as i64);
         let [vm, base] = [vm, base].map(|v| self.copied(v));
         let exit = self.leaf(layout::collect(), &[vm, base, pc, done]);
-        let stays = self.b.ins().icmp_imm_u(IntCC::Equal, exit, STAY as i64);
-        self.b.ins().brif(stays, on, &[], out, &[]);
-        self.go_to(out);
-        self.leave_with(exit);
+        let stays = self.icmp_imm(IntCC::Equal, exit, STAY as i64);
+        self.or_leave_with(stays, (on, &[]), exit);
         self.go_to(on);
         self.now = known;
         if let Some(now) = &mut self.now {

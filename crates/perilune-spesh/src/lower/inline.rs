@@ -30,7 +30,7 @@ use super::calls::{Arguments, Callee};
 use super::facts::{Fact, FrameNumber};
 use super::{EXITED, Lowering, Name, Register, Val};
 use crate::backend;
-use crate::backend::clif::{Block, InstBuilder, Variable, condcodes::IntCC, types};
+use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
 use crate::live::{behind, live};
 use crate::positions::Place;
 use perilune_syntax::bytecode::RK_CONST;
@@ -81,7 +81,7 @@ pub(super) struct Frame<'a> {
     /// Of all that the function has met, this part is expected of this call of it.
     share: f64,
     /// The address of its constants.
-    constants: Variable,
+    constants: Val,
     /// Its own registers that matter before each of its instructions, from 0 on.
     live: Rc<[Registers]>,
     /// Registers of the compiled function that matter to others all the while.
@@ -116,7 +116,7 @@ pub(super) struct Inlined<'a> {
 }
 
 impl<'a> Frame<'a> {
-    pub fn outer(log: &'a Log, constants: Variable, live: Rc<[Registers]>) -> Frame<'a> {
+    pub fn outer(log: &'a Log, constants: Val, live: Rc<[Registers]>) -> Frame<'a> {
         Frame {
             live,
             kept: Registers::NONE,
@@ -318,7 +318,7 @@ impl<'a> Lowering<'a, '_> {
     /// The list that instruction `at` has made ends before this register.
     pub(super) fn list_ends(&mut self, at: usize, end: usize) {
         let top = self.end_of(end);
-        let vm = self.b.use_var(self.vm);
+        let vm = self.vm;
         self.store(top, vm, layout::VM_TOP);
         self.list = Some((at + 1, end));
     }
@@ -330,7 +330,7 @@ impl<'a> Lowering<'a, '_> {
         }
         let end = self.raw(at).a() as usize + 1;
         let wanted = self.end_of(end);
-        let vm = self.b.use_var(self.vm);
+        let vm = self.vm;
         let top = self.load(types::I64, vm, layout::VM_TOP);
         let is = self.b.ins().icmp(IntCC::Equal, top, wanted);
         let other = self.exit_block(at + 1, EXITED);
@@ -341,7 +341,7 @@ impl<'a> Lowering<'a, '_> {
     /// The address of register `r`.
     fn end_of(&mut self, r: usize) -> Val {
         let base = self.b.use_var(self.base);
-        self.b.ins().iadd_imm_s(base, Self::slot(r) as i64)
+        self.iadd_imm(base, Self::slot(r) as i64)
     }
 
     /// What it has met.
@@ -377,7 +377,7 @@ impl<'a> Lowering<'a, '_> {
         let base = self.b.use_var(self.base);
         match self.own().window {
             0 => base,
-            window => self.b.ins().iadd_imm_s(base, Self::slot(window) as i64),
+            window => self.iadd_imm(base, Self::slot(window) as i64),
         }
     }
 
@@ -451,7 +451,6 @@ impl<'a> Lowering<'a, '_> {
             let base = self.b.use_var(self.base);
             let pc = self.position(call + 1);
             self.store(pc, base, layout::FRAME_PC + Self::slot(callers));
-            let constants = self.b.use_var(constants);
             self.store_record(base, Self::slot(window), words, constants);
             if let Some(pcall) = self.protected(frame, call) {
                 nested = Some(self.write_pcall(&pcall, nested));
@@ -601,7 +600,7 @@ impl<'a> Lowering<'a, '_> {
     /// The function in register `r`, if it is one of Lua.
     pub(super) fn closure_in(&mut self, r: usize, other: Block) -> Val {
         let tag = self.tag_of(r);
-        let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
+        let is = self.icmp_imm(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
         self.unless(is, other);
         self.payload_of(r)
     }
@@ -632,10 +631,10 @@ impl<'a> Lowering<'a, '_> {
         let closure = self.closure_in(a, other);
         let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
         let run = self.load(types::I64, inst, layout::INST_NATIVE);
-        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);
+        let there = self.icmp_imm(IntCC::NotEqual, run, 0);
         self.unless(there, leave);
         let base = self.b.use_var(self.base);
-        let frame = self.b.ins().iadd_imm_s(base, Self::slot(window) as i64);
+        let frame = self.iadd_imm(base, Self::slot(window) as i64);
         let callee = Callee { frame, window, inst, run, proto: None };
         self.has_room(at, &callee);
         self.poll(at);
@@ -725,8 +724,8 @@ impl<'a> Lowering<'a, '_> {
             return;
         }
         self.keep(Fact::Room(end as u16), Vec::new());
-        let (vm, base) = (self.b.use_var(self.vm), self.b.use_var(self.base));
-        let end = self.b.ins().iadd_imm_s(base, Self::slot(end) as i64);
+        let (vm, base) = (self.vm, self.b.use_var(self.base));
+        let end = self.iadd_imm(base, Self::slot(end) as i64);
         let limit = self.load(types::I64, vm, layout::VM_STACK_LIMIT);
         let fits = self.b.ins().icmp(IntCC::UnsignedLessThan, end, limit);
         self.unless(fits, leave);
@@ -756,8 +755,6 @@ impl<'a> Lowering<'a, '_> {
         let moved = proto.code.iter().map(|i| moved(*i, window));
         let code: Vec<Instr> = moved.map(|i| i.expect("what is inlined can be moved")).collect();
         let constants = self.load(types::I64, inst, layout::INST_CONSTANTS);
-        let variable = self.b.declare_var(types::I64);
-        self.b.def_var(variable, constants);
         // What the caller has above the arguments is over.
         self.forget_from(called + if proto.is_vararg { arguments } else { arguments.min(parameters) }, at);
         for r in called + arguments..called + parameters {
@@ -801,10 +798,10 @@ impl<'a> Lowering<'a, '_> {
             pcall,
             tails,
             share,
-            constants: variable,
+            constants,
         });
         self.frame = (self.frames.len() - 1) as u16;
-        (self.log, self.proto, self.constants) = (log, proto, variable);
+        (self.log, self.proto, self.constants) = (log, proto, constants);
         for place in first..first + length {
             self.at = place.saturating_sub(1).max(first);
             self.arrive(place);
@@ -831,7 +828,7 @@ impl<'a> Lowering<'a, '_> {
         let Some(now) = &mut self.now else { return };
         for r in r..now.registers.len() {
             now.registers[r] = Register::UNKNOWN;
-            now.renew(r, Name::Made(at, r));
+            now.renew(r, Name::made(at, r));
         }
     }
 

@@ -78,7 +78,7 @@ impl Lowering<'_, '_> {
         self.b.set_cold_block(slow.block);
         let base = self.b.use_var(self.base);
         let tag = self.load(types::I8, base, Self::slot(closing) + layout::TAG);
-        let none = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::NIL.0 as i64);
+        let none = self.icmp_imm(IntCC::Equal, tag, Tag::NIL.0 as i64);
         self.unless(none, slow.block);
         let zero = self.b.ins().iconst(types::I64, 0);
         let cursor = self.b.ins().iconst(types::I8, layout::CURSOR.0 as i64);
@@ -143,7 +143,7 @@ impl Lowering<'_, '_> {
             self.store(payload, base, Self::slot(to) + layout::PAYLOAD);
             self.store(tag, base, Self::slot(to) + layout::TAG);
         }
-        let frame = self.b.ins().iadd_imm_s(base, Self::slot(window) as i64);
+        let frame = self.iadd_imm(base, Self::slot(window) as i64);
         let words = (layout::call_word(function as u8, i.b() as i16), layout::PLAIN_SECOND_WORD);
         let callee = Callee { frame, window, inst, run, proto };
         // Leaving here would not do: this is where the loop is entered.
@@ -176,7 +176,7 @@ impl Lowering<'_, '_> {
         if iteration.is_next() && !first {
             let base = self.b.use_var(self.base);
             let tag = self.load(types::I8, base, Self::slot(a + CURSOR) + layout::TAG);
-            let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, layout::CURSOR.0 as i64);
+            let is = self.icmp_imm(IntCC::Equal, tag, layout::CURSOR.0 as i64);
             self.unless(is, slow);
         }
         let help = self.b.create_block();
@@ -198,16 +198,16 @@ impl Lowering<'_, '_> {
         let i = self.code(call);
         let (a, head, past) = (i.a() as usize, self.target(call + 1).expect("a verified jump"), call + 2);
         [a + TABLE, a + CONTROL].into_iter().for_each(|r| self.flush(r));
-        let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
-        let loop_at = self.b.ins().iadd_imm_s(base, Self::slot(a) as i64);
+        let (vm, base) = (self.vm, self.b.use_var(self.base));
+        let loop_at = self.iadd_imm(base, Self::slot(a) as i64);
         let count = self.b.ins().iconst(types::I64, i.b() as i64);
         let answer = self.leaf(layout::iterate(), &[vm, loop_at, count]);
         self.forget_registers(call);
         let [item, other, end] = [(); 3].map(|()| self.b.create_block());
-        let is = self.b.ins().icmp_imm_u(IntCC::Equal, answer, layout::ITEM as i64);
+        let is = self.icmp_imm(IntCC::Equal, answer, layout::ITEM as i64);
         self.b.ins().brif(is, item, &[], other, &[]);
         self.go_to(other);
-        let is = self.b.ins().icmp_imm_u(IntCC::Equal, answer, layout::END as i64);
+        let is = self.icmp_imm(IntCC::Equal, answer, layout::END as i64);
         self.b.ins().brif(is, end, &[], slow, &[]);
         let known = self.now.clone();
         self.go_to(item);
@@ -267,7 +267,7 @@ impl Lowering<'_, '_> {
         let value = match (kind, wanted) {
             (ArrayKind::General, Ty::Any) => {
                 let tag = self.load(types::I8, address, layout::TAG);
-                let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
+                let there = self.icmp_imm(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
                 self.unless(there, help);
                 Err((tag, self.load(types::I64, address, layout::PAYLOAD)))
             }
@@ -280,7 +280,7 @@ impl Lowering<'_, '_> {
             }
         };
         self.forget_registers(call);
-        let key = Known { ty: Ty::Int, val: self.b.ins().iadd_imm_s(index, 1) };
+        let key = Known { ty: Ty::Int, val: self.iadd_imm(index, 1) };
         self.define(a + CONTROL, key);
         self.define(a + KEY, key);
         if iteration.is_next() {
@@ -309,7 +309,7 @@ impl Lowering<'_, '_> {
         }
         let base = self.b.use_var(self.base);
         let tag = self.load(types::I8, base, Self::slot(control) + layout::TAG);
-        let nil = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::NIL.0 as i64);
+        let nil = self.icmp_imm(IntCC::Equal, tag, Tag::NIL.0 as i64);
         self.unless(nil, help);
         Some(self.b.ins().iconst(types::I64, 0))
     }
@@ -318,11 +318,11 @@ impl Lowering<'_, '_> {
     /// else goes to `help`.
     fn ends_there(&mut self, table: Value, help: Block) {
         let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
-        let none = self.b.ins().icmp_imm_u(IntCC::Equal, metatable, 0);
+        let none = self.icmp_imm(IntCC::Equal, metatable, 0);
         self.unless(none, help);
         let flags = self.load(types::I8, table, layout::OBJECT_FLAGS);
-        let elsewhere = self.b.ins().band_imm_u(flags, layout::BORDER_UNKNOWN as i64);
-        let none = self.b.ins().icmp_imm_u(IntCC::Equal, elsewhere, 0);
+        let elsewhere = self.band_imm(flags, layout::BORDER_UNKNOWN as i64);
+        let none = self.icmp_imm(IntCC::Equal, elsewhere, 0);
         self.unless(none, help);
     }
 
@@ -342,7 +342,7 @@ impl Lowering<'_, '_> {
         for r in 0..now.registers.len() {
             if i.changes(r as u8) || next.changes(r as u8) {
                 now.registers[r] = Register::UNKNOWN;
-                now.renew(r, Name::Made(call, r));
+                now.renew(r, Name::made(call, r));
             }
         }
     }
@@ -358,10 +358,10 @@ impl Lowering<'_, '_> {
     /// The variables from register `a` on end. Where one is to be closed, or it cannot be done here, goes to
     /// `slow`, with nothing done.
     pub(super) fn close_from(&mut self, at: usize, a: usize, slow: Block) {
-        let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+        let (vm, base) = (self.vm, self.b.use_var(self.base));
         let thread = self.load(types::I64, vm, layout::VM_THREAD);
         let marked = self.load(types::I32, thread, layout::THREAD_TO_BE_CLOSED);
-        let none = self.b.ins().icmp_imm_u(IntCC::Equal, marked, 0);
+        let none = self.icmp_imm(IntCC::Equal, marked, 0);
         self.unless(none, slow);
         let variable = self.load(types::I64, thread, layout::THREAD_OPEN_UPVALUES);
         let [look, on] = [(); 2].map(|()| self.b.create_block());
@@ -369,7 +369,7 @@ impl Lowering<'_, '_> {
         self.b.ins().brif(variable, look, &[], on, &[]);
         self.go_to(look);
         let own = self.load(types::I64, variable, layout::UPVALUE_VALUE);
-        let level = self.b.ins().iadd_imm_s(base, Self::slot(a) as i64);
+        let level = self.iadd_imm(base, Self::slot(a) as i64);
         let below = self.b.ins().icmp(IntCC::UnsignedLessThan, own, level);
         self.b.ins().brif(below, on, &[], some.block, &[]);
         self.go_to(on);
@@ -395,7 +395,7 @@ impl Lowering<'_, '_> {
         if let Some(now) = &mut self.now {
             for r in (a..now.registers.len()).filter(|r| i.changes(*r as u8)) {
                 now.registers[r] = Register::UNKNOWN;
-                now.renew(r, Name::Made(at, r));
+                now.renew(r, Name::made(at, r));
             }
         }
         self.put_native(a, step);

@@ -97,29 +97,29 @@ impl Lowering<'_, '_> {
         let unknown = self.aside();
         self.b.set_cold_block(unknown.block);
         let flags = self.load(types::I8, table, layout::OBJECT_FLAGS);
-        let hidden = self.b.ins().band_imm_u(flags, layout::BORDER_UNKNOWN as i64);
-        let known = self.b.ins().icmp_imm_u(IntCC::Equal, hidden, 0);
+        let hidden = self.band_imm(flags, layout::BORDER_UNKNOWN as i64);
+        let known = self.icmp_imm(IntCC::Equal, hidden, 0);
         self.unless(known, unknown.block);
         let length = self.load(types::I32, table, layout::TABLE_LENGTH);
         let val = self.b.ins().uextend(types::I64, length);
         // A hint of where the border is, as the interpreter leaves it.
         let [note, noted] = [(); 2].map(|()| self.b.create_block());
-        let unmeasured = self.b.ins().band_imm_u(flags, layout::UNMEASURED as i64);
+        let unmeasured = self.band_imm(flags, layout::UNMEASURED as i64);
         self.b.ins().brif(unmeasured, note, &[], noted, &[]);
         self.go_to(note);
         let clear = self.b.create_block();
         let capacity = self.load(types::I32, table, layout::TABLE_ROOM);
-        let half = self.b.ins().ushr_imm_u(capacity, 1);
+        let half = self.ushr_imm(capacity, 1);
         let upper = self.b.ins().icmp(IntCC::UnsignedGreaterThan, length, half);
         self.b.ins().brif(upper, clear, &[], noted, &[]);
         self.go_to(clear);
-        let flags = self.b.ins().band_imm_u(flags, !layout::UNMEASURED as i64);
+        let flags = self.band_imm(flags, !layout::UNMEASURED as i64);
         self.store(flags, table, layout::OBJECT_FLAGS);
         self.b.ins().jump(noted, &[]);
         self.go_to(noted);
         self.define(a, Known { ty: Ty::Int, val });
         self.join_with(at, unknown, |this| {
-            let vm = this.b.use_var(this.vm);
+            let vm = this.vm;
             let val = this.leaf(layout::length(), &[vm, table]);
             this.define(a, Known { ty: Ty::Int, val });
         });
@@ -128,7 +128,7 @@ impl Lowering<'_, '_> {
     /// The string in register `r`, of which nothing is known; else goes to `slow`.
     pub(super) fn string(&mut self, r: usize, slow: Block) -> Value {
         let tag = self.tag_of(r);
-        let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::STRING.0 as i64);
+        let is = self.icmp_imm(IntCC::Equal, tag, Tag::STRING.0 as i64);
         self.unless(is, slow);
         self.payload_of(r)
     }
@@ -145,7 +145,7 @@ impl Lowering<'_, '_> {
     /// Register `a` becomes whether `b`, of which nothing is known, is nil or false.
     pub(super) fn negate(&mut self, a: usize, b: usize) {
         let own = self.tag_of(b);
-        let no = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, own, Tag::FALSE.0 as i64);
+        let no = self.icmp_imm(IntCC::UnsignedLessThanOrEqual, own, Tag::FALSE.0 as i64);
         let [yes_tag, no_tag] =
             [Tag::TRUE, Tag::FALSE].map(|tag| self.b.ins().iconst(types::I8, tag.0 as i64));
         let tag = self.b.ins().select(no, yes_tag, no_tag);
@@ -216,7 +216,7 @@ impl Lowering<'_, '_> {
         let own = self.load(types::I8, address, tag);
         match ty.tag() {
             None => {
-                let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, own, Tag::NIL.0 as i64);
+                let there = self.icmp_imm(IntCC::NotEqual, own, Tag::NIL.0 as i64);
                 self.unless(there, slow);
                 let payload = self.load(types::I64, address, payload);
                 self.put(a, own, payload);
@@ -224,7 +224,7 @@ impl Lowering<'_, '_> {
             Some(tag) => {
                 // There is a value, whatever it is: it says nothing against where it has been found.
                 let other = self.other_result(at, at);
-                let is = self.b.ins().icmp_imm_u(IntCC::Equal, own, tag.0 as i64);
+                let is = self.icmp_imm(IntCC::Equal, own, tag.0 as i64);
                 self.unless(is, other);
                 let class = if ty == Ty::Float { types::F64 } else { types::I64 };
                 let val = self.load(class, address, payload);
@@ -240,7 +240,7 @@ impl Lowering<'_, '_> {
         let tag = self.load(types::I8, address, offset + layout::TAG);
         let payload = self.load(types::I64, address, offset + layout::PAYLOAD);
         let [nil, on] = [(); 2].map(|()| self.b.create_block());
-        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
+        let there = self.icmp_imm(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
         self.b.ins().brif(there, on, &[], nil, &[]);
         self.go_to(nil);
         let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
@@ -305,7 +305,7 @@ impl Lowering<'_, '_> {
             let node = self.global_address(up, i.b(), i.d(), slow.block);
             self.is_writable((Some(name), table), what, &stored, slow.block);
             let tag = self.load(types::I8, node, layout::NODE_VALUE_TAG);
-            let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
+            let there = self.icmp_imm(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
             self.unless(there, slow.block);
             self.store(stored.payload, node, layout::NODE_VALUE);
             self.store(stored.tag, node, layout::NODE_VALUE_TAG);
@@ -322,13 +322,13 @@ impl Lowering<'_, '_> {
         let cache = layout::cache(cache);
         self.is_cached(table, cache, layout::CACHE_NODE, slow);
         let nodes = self.load(types::I64, table, layout::TABLE_NODES);
-        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, nodes, 0);
+        let there = self.icmp_imm(IntCC::NotEqual, nodes, 0);
         self.unless(there, slow);
         let number = self.load(types::I32, constants, cache + layout::CACHE_SLOT);
         let log2 = self.load(types::I8, table, layout::TABLE_LOG2_NODES);
         let log2 = self.b.ins().uextend(types::I32, log2);
         let beyond = self.b.ins().ushr(number, log2);
-        let within = self.b.ins().icmp_imm_u(IntCC::Equal, beyond, 0);
+        let within = self.icmp_imm(IntCC::Equal, beyond, 0);
         self.unless(within, slow);
         let number = self.b.ins().uextend(types::I64, number);
         let size = self.b.ins().iconst(types::I64, layout::NODE_SIZE as i64);
@@ -339,7 +339,7 @@ impl Lowering<'_, '_> {
         let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
         self.unless(same, slow);
         let tag = self.load(types::I8, node, layout::NODE_KEY_TAG);
-        let string = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::STRING.0 as i64);
+        let string = self.icmp_imm(IntCC::Equal, tag, Tag::STRING.0 as i64);
         self.unless(string, slow);
         node
     }
@@ -354,7 +354,7 @@ impl Lowering<'_, '_> {
     /// The cache is of this shape and kind.
     fn is_cached_shape(&mut self, shape: Value, cache: i32, kind: u64, slow: Block) {
         let constants = self.constants();
-        let wanted = self.b.ins().bor_imm_u(shape, kind as i64);
+        let wanted = self.bor_imm(shape, kind as i64);
         let cached = self.load(types::I64, constants, cache + layout::CACHE_SHAPE);
         let same = self.b.ins().icmp(IntCC::Equal, cached, wanted);
         self.unless(same, slow);
@@ -381,7 +381,7 @@ impl Lowering<'_, '_> {
         let found = self.class_in_cache((shape, metatable), d, node, miss);
         self.b.ins().jump(done, &[found.into()]);
         self.go_to(miss);
-        let (vm, constants) = (self.b.use_var(self.vm), self.constants());
+        let (vm, constants) = (self.vm, self.constants());
         let key = self.key_of_cache(d);
         let name = self.load(types::I64, constants, Self::slot(key as usize) + layout::PAYLOAD);
         let which = self.b.ins().iconst(types::I64, (d as u64 | layout::cache_of_class(node)) as i64);
@@ -402,7 +402,7 @@ impl Lowering<'_, '_> {
     ) -> Value {
         let cache = layout::cache(d);
         self.is_cached_shape(shape, cache, layout::cache_of_class(node), miss);
-        let (vm, constants) = (self.b.use_var(self.vm), self.constants());
+        let (vm, constants) = (self.vm, self.constants());
         let cached = self.load(types::I64, constants, cache + layout::CACHE_METATABLE);
         let same = self.b.ins().icmp(IntCC::Equal, metatable, cached);
         self.unless(same, miss);
@@ -459,7 +459,7 @@ impl Lowering<'_, '_> {
             false => (layout::PAYLOAD, layout::TAG),
         };
         let tag = self.load(types::I8, place, tag);
-        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
+        let there = self.icmp_imm(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
         self.unless(there, slow.block);
         let payload = self.load(types::I64, place, payload);
         // The string may be where the method goes.
@@ -570,7 +570,7 @@ impl Lowering<'_, '_> {
         let known = own.iter().find(|(shape, _)| self.has(Fact::Slots(name, *shape)));
         if let Some(&(shape, slot)) = known {
             let slots = self.slots(name, table, shape, miss);
-            return self.b.ins().iadd_imm_s(slots, Self::slot(slot as usize) as i64);
+            return self.iadd_imm(slots, Self::slot(slot as usize) as i64);
         }
         let shape = self.load(types::I32, table, layout::TABLE_SHAPE);
         let slots = self.load(types::I64, table, layout::TABLE_SLOTS);
@@ -580,9 +580,9 @@ impl Lowering<'_, '_> {
         let lacking = lacking.iter().map(|&shape| (shape, None));
         for (wanted, slot) in own.chain(lacking) {
             let next = self.b.create_block();
-            let same = self.b.ins().icmp_imm_u(IntCC::Equal, shape, wanted as i64);
+            let same = self.icmp_imm(IntCC::Equal, shape, wanted as i64);
             let place = match slot {
-                Some(slot) => self.b.ins().iadd_imm_s(slots, Self::slot(slot as usize) as i64),
+                Some(slot) => self.iadd_imm(slots, Self::slot(slot as usize) as i64),
                 None => self.b.ins().iconst(types::I64, layout::nothing() as i64),
             };
             self.b.ins().brif(same, found, &[place.into()], next, &[]);
@@ -645,7 +645,7 @@ impl Lowering<'_, '_> {
     pub(super) fn place_of(&mut self, array: Value, index: Value, kind: ArrayKind) -> Value {
         let offset = match kind.element_size().trailing_zeros() {
             0 => index,
-            shift => self.b.ins().ishl_imm_u(index, shift as i64),
+            shift => self.ishl_imm(index, shift as i64),
         };
         self.b.ins().iadd(array, offset)
     }
@@ -667,7 +667,7 @@ impl Lowering<'_, '_> {
         let own = r as u8;
         let is_variable = self.own().live_behind(self.at).contains(own) && !self.code(self.at).changes(own);
         let val = match key.ty {
-            Ty::Int if is_variable => self.b.ins().iadd_imm_s(key.val, -1),
+            Ty::Int if is_variable => self.iadd_imm(key.val, -1),
             Ty::Int => self.plus(key.val, -1),
             _ => key.val,
         };
@@ -697,14 +697,14 @@ impl Lowering<'_, '_> {
         let tag = self.tag_of(r);
         let [int, other, float, done] = [(); 4].map(|()| self.b.create_block());
         let number = self.b.append_block_param(done, types::I64);
-        let is_int = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::INT.0 as i64);
+        let is_int = self.icmp_imm(IntCC::Equal, tag, Tag::INT.0 as i64);
         self.b.ins().brif(is_int, int, &[], other, &[]);
         self.go_to(int);
         let val = self.payload_of(r);
-        let val = self.b.ins().iadd_imm_s(val, -1);
+        let val = self.iadd_imm(val, -1);
         self.b.ins().jump(done, &[val.into()]);
         self.go_to(other);
-        let is_float = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::FLOAT.0 as i64);
+        let is_float = self.icmp_imm(IntCC::Equal, tag, Tag::FLOAT.0 as i64);
         self.b.ins().brif(is_float, float, &[], slow, &[]);
         self.go_to(float);
         let val = self.load(types::F64, base, Self::slot(r) + layout::PAYLOAD);
@@ -720,6 +720,6 @@ impl Lowering<'_, '_> {
         let again = self.b.ins().fcvt_from_sint(types::F64, number);
         let same = self.b.ins().fcmp(FloatCC::Equal, again, key);
         self.unless(same, slow);
-        self.b.ins().iadd_imm_s(number, -1)
+        self.iadd_imm(number, -1)
     }
 }

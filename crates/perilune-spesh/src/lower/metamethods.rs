@@ -37,10 +37,10 @@ impl Lowering<'_, '_> {
         let always = self.always_calls(at);
         let other = if jumps || !always { self.aside() } else { self.slow(at) };
         let by_shape = self.operator_by_shape(at, event, operands);
-        let vm = self.b.use_var(self.vm);
+        let vm = self.vm;
         let event = self.b.ins().iconst(types::I64, event as i64);
         let closure = self.leaf(layout::operator_function(), &[vm, event, x, y]);
-        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, closure, 0);
+        let there = self.icmp_imm(IntCC::NotEqual, closure, 0);
         self.unless(there, other.block);
         let closure = self.found_either(by_shape, closure);
         self.call_metamethod(at, closure, &operands, ends);
@@ -85,9 +85,9 @@ impl Lowering<'_, '_> {
 
     /// Numbers have no metatable of their own, else goes to `miss`: the first operand's would come first.
     pub(super) fn numbers_are_plain(&mut self, miss: Block) {
-        let vm = self.b.use_var(self.vm);
+        let vm = self.vm;
         let metatable = self.load(types::I64, vm, layout::VM_METATABLE_OF_NUMBERS);
-        let none = self.b.ins().icmp_imm_u(IntCC::Equal, metatable, 0);
+        let none = self.icmp_imm(IntCC::Equal, metatable, 0);
         self.unless(none, miss);
     }
 
@@ -117,7 +117,7 @@ impl Lowering<'_, '_> {
         let place = self.log.access(at - self.frames[self.frame as usize].first)?;
         let miss = self.cold_block(0);
         let shape = self.load(types::I32, table, layout::TABLE_SHAPE);
-        let same = self.b.ins().icmp_imm_u(IntCC::Equal, shape, place.shape as i64);
+        let same = self.icmp_imm(IntCC::Equal, shape, place.shape as i64);
         self.unless(same, miss);
         if stores {
             // What is in an island takes no stores.
@@ -146,7 +146,7 @@ impl Lowering<'_, '_> {
         self.b.ins().brif(metatable, with, &[], plain, &[]);
         self.go_to(with);
         let absent = self.load(types::I8, metatable, layout::TABLE_ABSENT);
-        let none = self.b.ins().band_imm_u(absent, lacking as i64);
+        let none = self.band_imm(absent, lacking as i64);
         self.unless(none, other);
         self.b.ins().jump(plain, &[]);
         self.go_to(plain);
@@ -155,7 +155,7 @@ impl Lowering<'_, '_> {
     /// The metatable of a table, else goes to `none`.
     pub(super) fn metatable(&mut self, table: Val, none: Block) -> Val {
         let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
-        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, metatable, 0);
+        let there = self.icmp_imm(IntCC::NotEqual, metatable, 0);
         self.unless(there, none);
         metatable
     }
@@ -163,12 +163,12 @@ impl Lowering<'_, '_> {
     /// The function that a metatable, of this shape, has in this slot, else goes to `miss`.
     pub(super) fn in_metatable(&mut self, metatable: Val, (shape, slot): (u32, u32), miss: Block) -> Val {
         let own = self.load(types::I32, metatable, layout::TABLE_SHAPE);
-        let same = self.b.ins().icmp_imm_u(IntCC::Equal, own, shape as i64);
+        let same = self.icmp_imm(IntCC::Equal, own, shape as i64);
         self.unless(same, miss);
         let slots = self.load(types::I64, metatable, layout::TABLE_SLOTS);
         let slot = Self::slot(slot as usize);
         let tag = self.load(types::I8, slots, slot + layout::TAG);
-        let is_function = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
+        let is_function = self.icmp_imm(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
         self.unless(is_function, miss);
         self.load(types::I64, slots, slot + layout::PAYLOAD)
     }
@@ -205,10 +205,10 @@ impl Lowering<'_, '_> {
         };
         let Some(address) = self.address_of(key) else { return false };
         let by_shape = self.access_by_shape(at, table, stored.is_some());
-        let vm = self.b.use_var(self.vm);
+        let vm = self.vm;
         let leaf = if stored.is_some() { layout::new_index_function() } else { layout::index_function() };
         let closure = self.leaf(leaf, &[vm, table, address]);
-        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, closure, 0);
+        let there = self.icmp_imm(IntCC::NotEqual, closure, 0);
         self.unless(there, other.block);
         let closure = self.found_either(by_shape, closure);
         let object = Operand::Register(object);
@@ -257,7 +257,7 @@ impl Lowering<'_, '_> {
             Operand::Constant(n) => (self.constants(), n),
             Operand::Integer(_) => return None,
         };
-        Some(self.b.ins().iadd_imm_s(from, Self::slot(n as usize) as i64))
+        Some(self.iadd_imm(from, Self::slot(n as usize) as i64))
     }
 
     /// Calls a function of Lua as the metamethod of instruction `at`, and goes on behind it, or, if it jumps,
@@ -288,7 +288,7 @@ impl Lowering<'_, '_> {
         self.b.set_cold_block(slow.block);
         let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
         let run = self.load(types::I64, inst, layout::INST_NATIVE);
-        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);
+        let there = self.icmp_imm(IntCC::NotEqual, run, 0);
         self.unless(there, slow.block);
         self.pass(closure, arguments);
         self.flush_all();
@@ -296,7 +296,7 @@ impl Lowering<'_, '_> {
         let delta = (window - self.own_register(0)) as u32;
         let words = layout::metamethod_words(ends, delta);
         let base = self.b.use_var(self.base);
-        let frame = self.b.ins().iadd_imm_s(base, Self::slot(window) as i64);
+        let frame = self.iadd_imm(base, Self::slot(window) as i64);
         let callee = Callee { frame, window, inst, run, proto: None };
         self.call_there(at, callee, Arguments::Count(arguments.len() as i32), words);
         self.forget(at);

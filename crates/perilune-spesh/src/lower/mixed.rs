@@ -162,10 +162,10 @@ impl Lowering<'_, '_> {
 
     /// Remainder or quotient by a positive number (manual 3.4.1); others go to `slow`.
     pub(super) fn divided(&mut self, remainder: bool, x: Value, y: Value, slow: Block) -> Value {
-        let positive = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThan, y, 0);
+        let positive = self.icmp_imm(IntCC::SignedGreaterThan, y, 0);
         self.unless(positive, slow);
         let rest = self.b.ins().srem(x, y);
-        let sign = self.b.ins().sshr_imm_u(rest, 63);
+        let sign = self.sshr_imm(rest, 63);
         if remainder {
             let more = self.b.ins().band(sign, y);
             return self.b.ins().iadd(rest, more);
@@ -207,7 +207,7 @@ impl Lowering<'_, '_> {
             Operand::Known(n) => self.b.ins().iconst(types::I8, (n.ty == Ty::Int) as i64),
             Operand::Slot(r) => {
                 let tag = self.tag_of(r);
-                self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::INT.0 as i64)
+                self.icmp_imm(IntCC::Equal, tag, Tag::INT.0 as i64)
             }
         }
     }
@@ -222,7 +222,7 @@ impl Lowering<'_, '_> {
         if !is_float(x) && !is_float(y) && !matches!(operation, Operation::Div | Operation::Pow) {
             let [first, second] = [x, y].map(|x| self.is_integer(x));
             let both = self.b.ins().band(first, second);
-            let not_both = self.b.ins().icmp_imm_u(IntCC::Equal, both, 0);
+            let not_both = self.icmp_imm(IntCC::Equal, both, 0);
             self.unless(not_both, slow.block);
         }
         let [x, y] = [x, y].map(|x| self.as_float(x, slow.block));
@@ -345,14 +345,13 @@ impl Lowering<'_, '_> {
     fn compare_strings(&mut self, at: usize, order: Order, done: Block) {
         let i = self.code(at);
         let base = self.b.use_var(self.base);
-        let [x, y] =
-            [i.a() as usize, i.b() as usize].map(|r| self.b.ins().iadd_imm_s(base, Self::slot(r) as i64));
+        let [x, y] = [i.a() as usize, i.b() as usize].map(|r| self.iadd_imm(base, Self::slot(r) as i64));
         let answer = self.common(layout::order(), &[x, y]);
         let [strings, others] = [(); 2].map(|()| self.b.create_block());
-        let unknown = self.b.ins().icmp_imm_u(IntCC::Equal, answer, perilune_vm::machine::UNKNOWN as i64);
+        let unknown = self.icmp_imm(IntCC::Equal, answer, perilune_vm::machine::UNKNOWN as i64);
         self.b.ins().brif(unknown, others, &[], strings, &[]);
         self.go_to(strings);
-        let holds = self.b.ins().icmp_imm_s(order.ints(), answer, 1);
+        let holds = self.icmp_imm(order.ints(), answer, 1);
         self.b.ins().jump(done, &[holds.into()]);
         self.go_to(others);
     }
@@ -363,11 +362,11 @@ impl Lowering<'_, '_> {
         let [x, y] = [i.a() as usize, i.b() as usize];
         [x, y].into_iter().for_each(|r| self.flush(r));
         let base = self.b.use_var(self.base);
-        let [x, y] = [x, y].map(|r| self.b.ins().iadd_imm_s(base, Self::slot(r) as i64));
+        let [x, y] = [x, y].map(|r| self.iadd_imm(base, Self::slot(r) as i64));
         let [slow, known] = [(); 2].map(|()| self.b.create_block());
         self.b.set_cold_block(slow);
         let holds = self.leaf(layout::equal(), &[x, y]);
-        let unknown = self.b.ins().icmp_imm_u(IntCC::Equal, holds, perilune_vm::machine::UNKNOWN as i64);
+        let unknown = self.icmp_imm(IntCC::Equal, holds, perilune_vm::machine::UNKNOWN as i64);
         self.b.ins().brif(unknown, slow, &[], known, &[]);
         self.go_to(slow);
         let before = self.now.clone();
@@ -375,7 +374,7 @@ impl Lowering<'_, '_> {
         self.now = before;
         self.go_to(known);
         let order = if wanted { IntCC::NotEqual } else { IntCC::Equal };
-        let condition = self.b.ins().icmp_imm_u(order, holds, 0);
+        let condition = self.icmp_imm(order, holds, 0);
         self.branch(condition, to);
     }
 
@@ -385,8 +384,8 @@ impl Lowering<'_, '_> {
             if let Some(n) = backend::integer(this.b.func, n).filter(|n| is_small(*n)) {
                 return this.b.ins().f64const(n as f64);
             }
-            let moved = this.b.ins().iadd_imm_s(n, 1 << 53);
-            let is = this.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, moved, 1 << 54);
+            let moved = this.iadd_imm(n, 1 << 53);
+            let is = this.icmp_imm(IntCC::UnsignedLessThanOrEqual, moved, 1 << 54);
             this.unless(is, slow);
             this.b.ins().fcvt_from_sint(types::F64, n)
         };
@@ -413,7 +412,7 @@ impl Lowering<'_, '_> {
         };
         let holds = match self.known(r) {
             Some(x) if x.ty == Ty::Int => match as_int {
-                Some(i) => self.b.ins().icmp_imm_s(IntCC::Equal, x.val, i),
+                Some(i) => self.icmp_imm(IntCC::Equal, x.val, i),
                 None => {
                     return if !wanted {
                         self.edge(to)
@@ -434,14 +433,14 @@ impl Lowering<'_, '_> {
                 let tag = self.tag_of(r);
                 let payload = self.payload_of(r);
                 let val = self.load(types::F64, base, Self::slot(r) + layout::PAYLOAD);
-                let is_int = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::INT.0 as i64);
-                let is_float = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::FLOAT.0 as i64);
+                let is_int = self.icmp_imm(IntCC::Equal, tag, Tag::INT.0 as i64);
+                let is_float = self.icmp_imm(IntCC::Equal, tag, Tag::FLOAT.0 as i64);
                 let y = self.b.ins().f64const(as_float);
                 let float = self.b.ins().fcmp(Order::Eq.floats(), val, y);
                 let float = self.b.ins().band(is_float, float);
                 match as_int {
                     Some(i) => {
-                        let int = self.b.ins().icmp_imm_s(IntCC::Equal, payload, i);
+                        let int = self.icmp_imm(IntCC::Equal, payload, i);
                         let int = self.b.ins().band(is_int, int);
                         self.b.ins().bor(int, float)
                     }

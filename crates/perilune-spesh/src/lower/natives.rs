@@ -93,7 +93,7 @@ impl Lowering<'_, '_> {
             let is_over = |r: &usize| changed.contains(*r as u8) && kept != Some(*r);
             for r in (0..now.registers.len()).filter(is_over) {
                 now.registers[r] = super::Register::UNKNOWN;
-                now.renew(r, super::Name::Made(at, r));
+                now.renew(r, super::Name::made(at, r));
             }
         }
     }
@@ -163,8 +163,8 @@ impl Lowering<'_, '_> {
         }
         let past = if i.b() == 0 { self.registers() } else { first + i.b() as usize - 1 };
         (first..past).for_each(|r| self.flush(r));
-        let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
-        let arguments = self.b.ins().iadd_imm_s(base, Self::slot(first) as i64);
+        let (vm, base) = (self.vm, self.b.use_var(self.base));
+        let arguments = self.iadd_imm(base, Self::slot(first) as i64);
         let count = match i.b() {
             0 => {
                 let top = self.load(types::I64, vm, layout::VM_TOP);
@@ -175,7 +175,7 @@ impl Lowering<'_, '_> {
             b => self.b.ins().iconst(types::I64, b as i64 - 1),
         };
         let answer: [Value; 2] = self.words(quick.entry as usize, &[vm, arguments, count]);
-        let done = self.b.ins().icmp_imm_u(IntCC::NotEqual, answer[1], UNKNOWN as i64);
+        let done = self.icmp_imm(IntCC::NotEqual, answer[1], UNKNOWN as i64);
         self.if_done(done, slow);
         if let (Effect::Stores, Some(now)) = (quick.effect, &mut self.now) {
             now.forget_structure(at);
@@ -190,7 +190,7 @@ impl Lowering<'_, '_> {
         let Some(wanted) = ty.tag() else { return self.put(a, own, payload) };
         let [on, other] = [(); 2].map(|()| self.b.create_block());
         self.b.set_cold_block(other);
-        let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, wanted.0 as i64);
+        let is = self.icmp_imm(IntCC::Equal, tag, wanted.0 as i64);
         self.b.ins().brif(is, on, &[], other, &[]);
         self.go_to(other);
         let known = self.now.clone();
@@ -213,7 +213,7 @@ impl Lowering<'_, '_> {
             return;
         }
         let tag = self.tag_of(r);
-        let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::NATIVE_CLOSURE.0 as i64);
+        let is = self.icmp_imm(IntCC::Equal, tag, Tag::NATIVE_CLOSURE.0 as i64);
         self.unless(is, slow);
         let closure = self.payload_of(r);
         let own = self.load(types::I64, closure, layout::CLOSURE_NATIVE);
@@ -237,7 +237,7 @@ impl Lowering<'_, '_> {
             return;
         }
         let tag = self.tag_of(r);
-        let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::NATIVE.0 as i64);
+        let is = self.icmp_imm(IntCC::Equal, tag, Tag::NATIVE.0 as i64);
         self.unless(is, slow);
         let own = self.payload_of(r);
         let wanted = self.b.ins().iconst(types::I64, native as i64);
@@ -291,7 +291,7 @@ impl Lowering<'_, '_> {
             Intrinsic::Assert | Intrinsic::Type | Intrinsic::Sub => None,
             Intrinsic::Abs => match self.known(first)? {
                 Known { ty: Ty::Int, val } => {
-                    let negative = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, val, 0);
+                    let negative = self.icmp_imm(IntCC::SignedLessThan, val, 0);
                     let other = self.b.ins().ineg(val);
                     int(self.b.ins().select(negative, other, val))
                 }

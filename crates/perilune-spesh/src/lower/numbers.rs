@@ -135,7 +135,7 @@ impl Lowering<'_, '_> {
         let result = self.b.append_block_param(done, types::F64);
         let bits = self.b.ins().bitcast(types::I64, MemFlagsData::new(), x);
         // Not below zero, nor its negative twin, whose remainder is like it.
-        let positive = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, bits, 0);
+        let positive = self.icmp_imm(IntCC::SignedGreaterThanOrEqual, bits, 0);
         self.b.ins().brif(positive, on, &[], other, &[]);
         self.go_to(on);
         let (int_x, fits) = self.small_whole(x);
@@ -143,7 +143,7 @@ impl Lowering<'_, '_> {
             Some(divisor) => (Err(divisor), fits),
             None => {
                 let (int_y, small) = self.small_whole(y);
-                let some = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThan, int_y, 0);
+                let some = self.icmp_imm(IntCC::SignedGreaterThan, int_y, 0);
                 let fits = self.b.ins().band(fits, small);
                 (Ok(int_y), self.b.ins().band(fits, some))
             }
@@ -169,8 +169,8 @@ impl Lowering<'_, '_> {
         let int = self.b.ins().fcvt_to_sint_sat(types::I64, x);
         let back = self.b.ins().fcvt_from_sint(types::F64, int);
         let same = self.b.ins().fcmp(FloatCC::Equal, back, x);
-        let above = self.b.ins().iadd_imm_s(int, SMALL);
-        let small = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, above, 2 * SMALL);
+        let above = self.iadd_imm(int, SMALL);
+        let small = self.icmp_imm(IntCC::UnsignedLessThan, above, 2 * SMALL);
         (int, self.b.ins().band(same, small))
     }
 
@@ -190,13 +190,13 @@ impl Lowering<'_, '_> {
         let tag = self.tag_of(r);
         let [float, other, int, done] = [(); 4].map(|()| self.b.create_block());
         let result = self.b.append_block_param(done, types::F64);
-        let is_float = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::FLOAT.0 as i64);
+        let is_float = self.icmp_imm(IntCC::Equal, tag, Tag::FLOAT.0 as i64);
         self.b.ins().brif(is_float, float, &[], other, &[]);
         self.go_to(float);
         let val = self.load(types::F64, base, Self::slot(r) + layout::PAYLOAD);
         self.b.ins().jump(done, &[val.into()]);
         self.go_to(other);
-        let is_int = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::INT.0 as i64);
+        let is_int = self.icmp_imm(IntCC::Equal, tag, Tag::INT.0 as i64);
         self.b.ins().brif(is_int, int, &[], slow, &[]);
         self.go_to(int);
         let n = self.payload_of(r);
@@ -221,8 +221,8 @@ impl Lowering<'_, '_> {
     pub(super) fn plus(&mut self, val: backend::clif::Value, more: i64) -> backend::clif::Value {
         match backend::sum(self.b.func, val) {
             Some((val, n)) if n.wrapping_add(more) == 0 => val,
-            Some((val, n)) => self.b.ins().iadd_imm_s(val, n.wrapping_add(more)),
-            None => self.b.ins().iadd_imm_s(val, more),
+            Some((val, n)) => self.iadd_imm(val, n.wrapping_add(more)),
+            None => self.iadd_imm(val, more),
         }
     }
 
@@ -238,7 +238,7 @@ impl Lowering<'_, '_> {
     /// A shift by 0 to 63 bits; the interpreter does the others.
     pub(super) fn shift(&mut self, at: usize, op: Op, x: Known, y: Known) {
         let slow = self.slow(at);
-        let small = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, y.val, 64);
+        let small = self.icmp_imm(IntCC::UnsignedLessThan, y.val, 64);
         self.unless(small, slow.block);
         let val = match op {
             Op::Shl => self.b.ins().ishl(x.val, y.val),
@@ -254,18 +254,18 @@ impl Lowering<'_, '_> {
         let int = |val| Known { ty: Ty::Int, val };
         if divisor & (divisor - 1) == 0 {
             return int(match op {
-                Op::ModK => self.b.ins().band_imm_s(x.val, divisor - 1),
-                _ => self.b.ins().sshr_imm_u(x.val, divisor.trailing_zeros() as i64),
+                Op::ModK => self.band_imm(x.val, divisor - 1),
+                _ => self.sshr_imm(x.val, divisor.trailing_zeros() as i64),
             });
         }
         // Of x, or of its complement if it is negative, whose quotient is then the complement of the wanted
         // one.
         let (factor, shift) = reciprocal(divisor as u64);
-        let sign = self.b.ins().sshr_imm_u(x.val, 63);
+        let sign = self.sshr_imm(x.val, 63);
         let positive = self.b.ins().bxor(x.val, sign);
         let factor = self.b.ins().iconst(types::I64, factor as i64);
         let high = self.b.ins().umulhi(positive, factor);
-        let high = self.b.ins().ushr_imm_u(high, shift as i64);
+        let high = self.ushr_imm(high, shift as i64);
         let quotient = self.b.ins().bxor(high, sign);
         if op == Op::IDivK {
             return int(quotient);

@@ -32,7 +32,7 @@ impl<'a> Lowering<'a, '_> {
     pub(super) fn inherited(&mut self, table: Val, paths: &[Path], miss: Block) -> Val {
         let shape = self.load(types::I32, table, layout::TABLE_SHAPE);
         let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
-        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, metatable, 0);
+        let there = self.icmp_imm(IntCC::NotEqual, metatable, 0);
         self.unless(there, miss);
         let of_metatable = self.load(types::I32, metatable, layout::TABLE_SHAPE);
         let found = self.b.create_block();
@@ -59,7 +59,7 @@ impl<'a> Lowering<'a, '_> {
                 None => first,
                 Some(class) => {
                     let metatable = self.load(types::I64, class, layout::TABLE_METATABLE);
-                    let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, metatable, 0);
+                    let there = self.icmp_imm(IntCC::NotEqual, metatable, 0);
                     self.unless(there, next);
                     (metatable, self.load(types::I32, metatable, layout::TABLE_SHAPE))
                 }
@@ -68,7 +68,7 @@ impl<'a> Lowering<'a, '_> {
             let slots = self.load(types::I64, metatable, layout::TABLE_SLOTS);
             let index = Self::slot(hop.index as usize);
             let tag = self.load(types::I8, slots, index + layout::TAG);
-            let is_table = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::TABLE.0 as i64);
+            let is_table = self.icmp_imm(IntCC::Equal, tag, Tag::TABLE.0 as i64);
             self.unless(is_table, next);
             let found = self.load(types::I64, slots, index + layout::PAYLOAD);
             let own = self.load(types::I32, found, layout::TABLE_SHAPE);
@@ -79,12 +79,12 @@ impl<'a> Lowering<'a, '_> {
             End::Slot(slot) => {
                 let class = class.expect("who has the field is found by a hop");
                 let slots = self.load(types::I64, class, layout::TABLE_SLOTS);
-                return self.b.ins().iadd_imm_s(slots, Self::slot(slot as usize) as i64);
+                return self.iadd_imm(slots, Self::slot(slot as usize) as i64);
             }
             End::Plain => {
                 let class = class.expect("the first table has a metatable");
                 let metatable = self.load(types::I64, class, layout::TABLE_METATABLE);
-                let plain = self.b.ins().icmp_imm_u(IntCC::Equal, metatable, 0);
+                let plain = self.icmp_imm(IntCC::Equal, metatable, 0);
                 self.unless(plain, next);
             }
             End::NoIndex(shape) => {
@@ -111,7 +111,7 @@ impl<'a> Lowering<'a, '_> {
         let tag = self.load(types::I8, place, layout::TAG);
         let payload = self.load(types::I64, place, layout::PAYLOAD);
         let [nil, on] = [(); 2].map(|()| self.b.create_block());
-        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
+        let there = self.icmp_imm(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
         self.b.ins().brif(there, on, &[], nil, &[]);
         self.go_to(nil);
         let nothing = self.b.ins().iconst(types::I64, layout::nothing() as i64);
@@ -123,7 +123,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     fn is_shape(&mut self, own: Val, wanted: u32, otherwise: Block) {
-        let same = self.b.ins().icmp_imm_u(IntCC::Equal, own, wanted as i64);
+        let same = self.icmp_imm(IntCC::Equal, own, wanted as i64);
         self.unless(same, otherwise);
     }
 }

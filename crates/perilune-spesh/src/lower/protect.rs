@@ -41,10 +41,10 @@ impl<'a> Lowering<'a, '_> {
         self.try_leaving(leave);
         self.has_registers(window + needs(log, arguments), leave);
         let (thread, before) = self.nested();
-        let vm = self.b.use_var(self.vm);
+        let vm = self.vm;
         let calls = self.load(types::I32, vm, layout::VM_NESTED);
         let all = self.b.ins().iadd(before, calls);
-        let fits = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, all, layout::MOST_NESTED as i64);
+        let fits = self.icmp_imm(IntCC::UnsignedLessThan, all, layout::MOST_NESTED as i64);
         self.unless(fits, leave);
         // The last first: each place is above where it comes from.
         for n in (0..arguments).rev() {
@@ -59,10 +59,10 @@ impl<'a> Lowering<'a, '_> {
         if let Some(now) = &mut self.now {
             for r in (a + 1..window).filter(|r| *r != own && *r != function) {
                 now.registers[r] = Register::UNKNOWN;
-                now.renew(r, super::Name::Made(at, r));
+                now.renew(r, super::Name::made(at, r));
             }
         }
-        let count = self.b.ins().iadd_imm_s(before, 1);
+        let count = self.iadd_imm(before, 1);
         self.store(count, thread, layout::THREAD_PCALLS);
         let pcall = Some(Pcall { window: own, has_handler });
         self.build_here(at, Inlined { log, inst, window, arguments, ends: None, pcall, tails: 0 });
@@ -113,7 +113,7 @@ impl<'a> Lowering<'a, '_> {
 
     /// The running thread, and how many calls of `pcall` it is in.
     fn nested(&mut self) -> (Val, Val) {
-        let vm = self.b.use_var(self.vm);
+        let vm = self.vm;
         let thread = self.load(types::I64, vm, layout::VM_THREAD);
         (thread, self.load(types::I32, thread, layout::THREAD_PCALLS))
     }
@@ -121,7 +121,7 @@ impl<'a> Lowering<'a, '_> {
     /// The call of `pcall` that the function that is being built was called by is over.
     pub(super) fn end_pcall(&mut self) {
         let (thread, count) = self.nested();
-        let count = self.b.ins().iadd_imm_s(count, -1);
+        let count = self.iadd_imm(count, -1);
         self.store(count, thread, layout::THREAD_PCALLS);
     }
 
@@ -143,7 +143,7 @@ impl<'a> Lowering<'a, '_> {
             Some(nested) => nested,
             None => self.nested().1,
         };
-        let before = self.b.ins().iadd_imm_s(inside, -1);
+        let before = self.iadd_imm(inside, -1);
         let base = self.b.use_var(self.base);
         let at = Self::slot(pcall.window as usize);
         let none = self.b.ins().iconst(types::I64, 0);
@@ -152,8 +152,8 @@ impl<'a> Lowering<'a, '_> {
         let word = self.b.ins().iconst(types::I64, pcall.words.0 as i64);
         self.store(word, base, layout::FRAME_CALL + at);
         let wide = self.b.ins().uextend(types::I64, before);
-        let wide = self.b.ins().ishl_imm_u(wide, 32);
-        let second = self.b.ins().bor_imm_u(wide, pcall.words.1 as i64);
+        let wide = self.ishl_imm(wide, 32);
+        let second = self.bor_imm(wide, pcall.words.1 as i64);
         self.store(second, base, layout::FRAME_TAG1 + at);
         before
     }

@@ -25,7 +25,7 @@ impl Lowering<'_, '_> {
     /// Register `r` has got another value.
     pub(super) fn renew(&mut self, r: usize) {
         if let Some(state) = &mut self.now {
-            state.renew(r, Name::Made(self.at, r));
+            state.renew(r, Name::made(self.at, r));
         }
     }
 
@@ -86,7 +86,7 @@ impl Lowering<'_, '_> {
                 let base = self.b.use_var(self.base);
                 self.load(types::I64, base, layout::FRAME_CONSTANTS)
             }
-            false => self.b.use_var(self.constants),
+            false => self.constants,
         }
     }
 
@@ -94,10 +94,10 @@ impl Lowering<'_, '_> {
     pub(super) fn interrupt_word(&mut self) -> Val {
         match self.loops.is_empty() {
             true => {
-                let vm = self.b.use_var(self.vm);
+                let vm = self.vm;
                 self.load(types::I64, vm, layout::VM_INTERRUPT)
             }
-            false => self.b.use_var(self.interrupt),
+            false => self.interrupt,
         }
     }
 
@@ -200,7 +200,7 @@ impl Lowering<'_, '_> {
     /// The value of this payload and tag if it is of this type; else goes to `otherwise`.
     pub(super) fn is_of(&mut self, [payload, tag]: [Val; 2], ty: Ty, otherwise: Block) -> Known {
         let wanted = ty.tag().expect("a known type");
-        let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, wanted.0 as i64);
+        let is = self.icmp_imm(IntCC::Equal, tag, wanted.0 as i64);
         self.unless(is, otherwise);
         let val = match ty {
             Ty::Float => self.b.ins().bitcast(types::F64, MemFlagsData::new(), payload),
@@ -213,7 +213,7 @@ impl Lowering<'_, '_> {
     pub(super) fn expect_at(&mut self, address: Val, offset: i32, ty: Ty, otherwise: Block) -> Known {
         let tag = self.load(types::I8, address, offset + layout::TAG);
         let wanted = ty.tag().expect("a known type");
-        let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, wanted.0 as i64);
+        let is = self.icmp_imm(IntCC::Equal, tag, wanted.0 as i64);
         self.unless(is, otherwise);
         let class = if ty == Ty::Float { types::F64 } else { types::I64 };
         Known { ty, val: self.load(class, address, offset + layout::PAYLOAD) }

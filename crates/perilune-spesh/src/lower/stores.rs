@@ -69,7 +69,7 @@ impl Lowering<'_, '_> {
     /// The value is not nil, else goes to `slow`.
     pub(super) fn is_something(&mut self, stored: &Stored, slow: Block) {
         if stored.known.is_none() {
-            let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, stored.tag, Tag::NIL.0 as i64);
+            let there = self.icmp_imm(IntCC::NotEqual, stored.tag, Tag::NIL.0 as i64);
             self.unless(there, slow);
         }
     }
@@ -81,9 +81,9 @@ impl Lowering<'_, '_> {
         match kind {
             ArrayKind::General => self.is_something(stored, slow),
             ArrayKind::Bool if stored.known.is_none() => {
-                let above = self.b.ins().iadd_imm_s(stored.tag, -i64::from(Tag::FALSE.0));
+                let above = self.iadd_imm(stored.tag, -i64::from(Tag::FALSE.0));
                 let last = i64::from(Tag::TRUE.0 - Tag::FALSE.0);
-                let is = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, above, last);
+                let is = self.icmp_imm(IntCC::UnsignedLessThanOrEqual, above, last);
                 self.unless(is, slow);
             }
             ArrayKind::Int | ArrayKind::Float | ArrayKind::Bool => {}
@@ -150,13 +150,13 @@ impl Lowering<'_, '_> {
         let [old, tell, done] = [(); 3].map(|()| self.b.create_block());
         self.b.set_cold_block(tell);
         if stored.known.is_none() {
-            let plain = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, stored.tag, Tag::STRING.0 as i64);
+            let plain = self.icmp_imm(IntCC::UnsignedLessThan, stored.tag, Tag::STRING.0 as i64);
             self.b.ins().brif(plain, done, &[], old, &[]);
         } else {
             self.b.ins().jump(old, &[]);
         }
         self.go_to(old);
-        let vm = self.b.use_var(self.vm);
+        let vm = self.vm;
         let epoch = self.load(types::I32, object, layout::OBJECT_EPOCH);
         let current = self.load(types::I32, vm, layout::VM_EPOCH);
         let same = self.b.ins().icmp(IntCC::Equal, epoch, current);
@@ -186,7 +186,7 @@ impl Lowering<'_, '_> {
             return self.replace(address, offset, by, slow);
         }
         let tag = self.load(types::I8, address, offset + layout::TAG);
-        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
+        let there = self.icmp_imm(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
         let [nil, on] = [(); 2].map(|()| self.b.create_block());
         self.b.ins().brif(there, on, &[], nil, &[]);
         self.go_to(nil);
@@ -211,7 +211,7 @@ impl Lowering<'_, '_> {
     /// There is a value, not nil, at an address; else goes to `slow`.
     pub(super) fn is_there(&mut self, address: Value, offset: i32, slow: Block) {
         let tag = self.load(types::I8, address, offset + layout::TAG);
-        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
+        let there = self.icmp_imm(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
         self.unless(there, slow);
     }
 
@@ -304,7 +304,7 @@ impl Lowering<'_, '_> {
         if !self.now.as_ref().is_some_and(|now| now.facts.iter().any(has_room)) {
             let last = self.last_field(at, slot);
             let room = self.load(types::I8, table, layout::TABLE_FIELDS);
-            let fits = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, room, last as i64);
+            let fits = self.icmp_imm(IntCC::UnsignedGreaterThan, room, last as i64);
             self.unless(fits, slow);
             self.keep(Fact::Fields(name, last + 1), Vec::new());
         }
@@ -336,8 +336,8 @@ impl Lowering<'_, '_> {
     /// A field that the table lacks may be given a value, and that is nobody's business; else goes to `slow`.
     fn may_fill(&mut self, table: Value, slow: Block) {
         let flags = self.load(types::I8, table, layout::OBJECT_FLAGS);
-        let class = self.b.ins().band_imm_u(flags, layout::IS_CLASS as i64);
-        let plain = self.b.ins().icmp_imm_u(IntCC::Equal, class, 0);
+        let class = self.band_imm(flags, layout::IS_CLASS as i64);
+        let plain = self.icmp_imm(IntCC::Equal, class, 0);
         self.unless(plain, slow);
         self.lacks_metamethod(table, layout::NO_NEWINDEX, slow);
     }

@@ -62,10 +62,10 @@ impl Lowering<'_, '_> {
     pub(super) fn byte_at(&mut self, string: Value, position: Value, slow: Block) -> Value {
         let length = self.load(types::I32, string, layout::STRING_LENGTH);
         let length = self.b.ins().uextend(types::I64, length);
-        let from_end = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, position, 0);
+        let from_end = self.icmp_imm(IntCC::SignedLessThan, position, 0);
         let behind = self.b.ins().iadd(position, length);
         // That of 0 is past all ends.
-        let index = self.b.ins().iadd_imm_s(position, -1);
+        let index = self.iadd_imm(position, -1);
         let index = self.b.ins().select(from_end, behind, index);
         let within = self.b.ins().icmp(IntCC::UnsignedLessThan, index, length);
         self.unless(within, slow);
@@ -94,11 +94,11 @@ impl Lowering<'_, '_> {
         let miss = self.aside();
         self.b.set_cold_block(miss.block);
         let byte = self.byte_at(string, position.val, miss.block);
-        let vm = self.b.use_var(self.vm);
-        let offset = self.b.ins().ishl_imm_u(byte, 3);
+        let vm = self.vm;
+        let offset = self.ishl_imm(byte, 3);
         let place = self.b.ins().iadd(vm, offset);
         let one = self.load(types::I64, place, layout::VM_BYTES);
-        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, one, 0);
+        let there = self.icmp_imm(IntCC::NotEqual, one, 0);
         self.unless(there, miss.block);
         self.forget_changed(at);
         let tag = self.b.ins().iconst(types::I8, Tag::STRING.0 as i64);

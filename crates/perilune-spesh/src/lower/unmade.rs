@@ -130,11 +130,11 @@ impl Lowering<'_, '_> {
 
     /// So many bytes are not allocated.
     pub(super) fn count_unmade(&mut self, bytes: i32) {
-        let vm = self.b.use_var(self.vm);
+        let vm = self.vm;
         let left = self.load(types::I64, vm, layout::VM_UNMADE);
-        let left = self.b.ins().iadd_imm_s(left, -bytes as i64);
+        let left = self.iadd_imm(left, -bytes as i64);
         self.store(left, vm, layout::VM_UNMADE);
-        let more = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, left, 0);
+        let more = self.icmp_imm(IntCC::SignedGreaterThanOrEqual, left, 0);
         let (on, tell) = (self.b.create_block(), self.cold_block(0));
         self.b.ins().brif(more, on, &[], tell, &[]);
         self.go_to(tell);
@@ -218,6 +218,7 @@ impl Lowering<'_, '_> {
             self.store(metatable, table, layout::TABLE_METATABLE);
         }
         if let Name::Made(at, _) = name {
+            let at = at as usize;
             self.postponed.insert(at, Some(self.at));
             if !self.made_before.contains_key(&at) {
                 *self.made.entry(at).or_insert(0) += self.times(self.at);
@@ -461,7 +462,7 @@ impl Lowering<'_, '_> {
         if unmade.has_metatable {
             let metatable = self.metatable_of(name);
             let absent = self.load(types::I8, metatable, layout::TABLE_ABSENT);
-            let none = self.b.ins().band_imm_u(absent, layout::NO_NEWINDEX as i64);
+            let none = self.band_imm(absent, layout::NO_NEWINDEX as i64);
             self.unless(none, exit);
         }
         self.is_something(&stored, exit);
@@ -546,7 +547,7 @@ impl Lowering<'_, '_> {
     /// An exit stores what these are made of. What it makes of that.
     pub(super) fn store_parts(&mut self, exit: &Exit) -> Vec<machine::Unmade> {
         let mut words = 0;
-        let vm = self.b.use_var(self.vm);
+        let vm = self.vm;
         let mut store = |this: &mut Self, value: Value| {
             assert!(words < machine::MOST_WORDS, "an exit has a word for all of it");
             this.store(value, vm, layout::VM_WORDS + 8 * words as i32);

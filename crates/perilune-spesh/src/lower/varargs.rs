@@ -19,12 +19,12 @@ impl Lowering<'_, '_> {
         }
         self.flush_all();
         let pc = self.position(at);
-        let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+        let (vm, base) = (self.vm, self.b.use_var(self.base));
         let constants = self.constants();
         let base = self.leaf(layout::move_up(), &[vm, base, constants, pc]);
         let [on, out] = [(); 2].map(|()| self.b.create_block());
         self.b.set_cold_block(out);
-        let moved = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, base, CODES as i64);
+        let moved = self.icmp_imm(IntCC::UnsignedGreaterThanOrEqual, base, CODES as i64);
         self.b.ins().brif(moved, on, &[], out, &[]);
         self.go_to(out);
         self.b.ins().return_(&[base]);
@@ -74,7 +74,7 @@ impl Lowering<'_, '_> {
             let payload = self.b.append_block_param(done, types::I64);
             let tag = self.b.append_block_param(done, types::I8);
             let lies = n as i32 * layout::VALUE_SIZE;
-            let is = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, bytes, lies as i64);
+            let is = self.icmp_imm(IntCC::UnsignedGreaterThan, bytes, lies as i64);
             self.b.ins().brif(is, there, &[], none, &[]);
             self.go_to(there);
             let own = self.load(types::I64, first, lies + layout::PAYLOAD);
@@ -120,14 +120,13 @@ impl Lowering<'_, '_> {
         if self.frame != 0 {
             let (first, count) = self.own().extra();
             (first..first + count).for_each(|r| self.flush(r));
-            let [start, end] =
-                [first, first + count].map(|r| self.b.ins().iadd_imm_s(base, Self::slot(r) as i64));
+            let [start, end] = [first, first + count].map(|r| self.iadd_imm(base, Self::slot(r) as i64));
             return (start, end, self.b.ins().iconst(types::I64, Self::slot(count) as i64));
         }
         let shift = self.has_moved_by();
         let fixed = (layout::GAP + self.proto.num_params as i32) * layout::VALUE_SIZE;
-        let bytes = self.b.ins().iadd_imm_s(shift, -fixed as i64);
-        let end = self.b.ins().iadd_imm_s(base, layout::FRAME_FUNCTION as i64);
+        let bytes = self.iadd_imm(shift, -fixed as i64);
+        let end = self.iadd_imm(base, layout::FRAME_FUNCTION as i64);
         (self.b.ins().isub(end, bytes), end, bytes)
     }
 
@@ -179,8 +178,8 @@ impl Lowering<'_, '_> {
             return true;
         };
         let from_end = self.b.ins().iadd(total, number.val);
-        let from_start = self.b.ins().iadd_imm_s(number.val, -1);
-        let negative = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, number.val, 0);
+        let from_start = self.iadd_imm(number.val, -1);
+        let negative = self.icmp_imm(IntCC::SignedLessThan, number.val, 0);
         let index = self.b.ins().select(negative, from_end, from_start);
         let [there, none, nil, done] = [(); 4].map(|()| self.b.create_block());
         let payload = self.b.append_block_param(done, types::I64);
@@ -195,7 +194,7 @@ impl Lowering<'_, '_> {
         self.b.ins().jump(done, &[own.into(), own_tag.into()]);
         // Behind the last one there is none; before the first one is an error.
         self.go_to(none);
-        let behind = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThan, number.val, 0);
+        let behind = self.icmp_imm(IntCC::SignedGreaterThan, number.val, 0);
         self.b.ins().brif(behind, nil, &[], exit, &[]);
         self.go_to(nil);
         let zero = self.b.ins().iconst(types::I64, 0);
@@ -205,7 +204,7 @@ impl Lowering<'_, '_> {
         let ty = self.result(call);
         if let Some(wanted) = ty.tag() {
             let other = self.other_result(call, at);
-            let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, wanted.0 as i64);
+            let is = self.icmp_imm(IntCC::Equal, tag, wanted.0 as i64);
             self.unless(is, other);
         }
         self.forget_changed(at);
@@ -226,12 +225,12 @@ impl Lowering<'_, '_> {
     /// interpreter makes some.
     fn all_extra_arguments(&mut self, at: usize, first: Val, end: Val, bytes: Val) {
         let slow = self.aside();
-        let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+        let (vm, base) = (self.vm, self.b.use_var(self.base));
         let a = self.code(at).a() as usize;
-        let to = self.b.ins().iadd_imm_s(base, Self::slot(a) as i64);
+        let to = self.iadd_imm(base, Self::slot(a) as i64);
         let top = self.b.ins().iadd(to, bytes);
         let limit = self.load(types::I64, vm, layout::VM_STACK_LIMIT);
-        let above = self.b.ins().iadd_imm_s(top, layout::VALUE_SIZE as i64);
+        let above = self.iadd_imm(top, layout::VALUE_SIZE as i64);
         let fits = self.b.ins().icmp(IntCC::UnsignedLessThan, above, limit);
         self.unless(fits, slow.block);
         self.store(top, vm, layout::VM_TOP);
@@ -256,7 +255,7 @@ impl Lowering<'_, '_> {
         let tag = self.load(types::I8, source, layout::TAG);
         self.store(payload, target, layout::PAYLOAD);
         self.store(tag, target, layout::TAG);
-        let [source, after] = [source, target].map(|p| self.b.ins().iadd_imm_s(p, layout::VALUE_SIZE as i64));
+        let [source, after] = [source, target].map(|p| self.iadd_imm(p, layout::VALUE_SIZE as i64));
         self.b.ins().jump(head, &[source.into(), after.into()]);
         self.go_to(done);
         target
