@@ -6,7 +6,7 @@ use super::{Lowering, Ty, Val};
 use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
 use perilune_syntax::{Op, Proto};
 use perilune_vm::Tag;
-use perilune_vm::machine::{CODES, EXITED, LEAVE, Log, MachineCode, RETURNED, layout};
+use perilune_vm::machine::{CODES, EXITED, LEAVE, Log, MachineCode, RETURNED, TAIL, layout};
 use perilune_vm::{Effect, Intrinsic, Native, Quick};
 
 /// From a frame's base to its function, where results go.
@@ -162,16 +162,23 @@ impl<'a> Lowering<'a, '_> {
         let same = self.b.ins().icmp(IntCC::Equal, answer, called);
         self.b.ins().brif(same, done, &[base.into()], other, &[]);
         self.go_to(other);
+        let [returned, replaced] = [(); 2].map(|()| self.cold_block(0));
+        let moved = self.cold_block(1);
         let is_base = self.icmp_imm(IntCC::UnsignedGreaterThanOrEqual, answer, CODES as i64);
-        let returned = self.cold_block(0);
         self.or_leave_with(is_base, (returned, &[]), answer);
-        // Perhaps a tail call of the callee that the interpreter has done.
         self.go_to(returned);
+        let tail = self.band_imm(answer, TAIL as i64);
+        self.b.ins().brif(tail, replaced, &[], moved, &[answer.into()]);
+        // A tail call of the callee that the interpreter has done.
+        self.go_to(replaced);
         let vm = self.copied(self.vm);
         let followed = self.leaf(layout::follow(), &[vm, answer]);
         let is_base = self.icmp_imm(IntCC::UnsignedGreaterThanOrEqual, followed, CODES as i64);
-        let base = self.iadd_imm(followed, -Self::slot(window) as i64);
-        self.or_leave_with(is_base, (done, &[base]), followed);
+        self.or_leave_with(is_base, (moved, &[followed]), followed);
+        self.go_to(moved);
+        let at = self.b.block_params(moved)[0];
+        let base = self.iadd_imm(at, -Self::slot(window) as i64);
+        self.b.ins().jump(done, &[base.into()]);
         self.go_to(done);
         self.b.def_var(self.base, to);
     }
