@@ -207,6 +207,20 @@ fn what_has_not_run_for_longest_makes_room() {
     assert!(text(&output.stderr).contains("PERILUNE_SPESH_ROOM: '12' is no number of KiB from 64 to 65536"));
 }
 
+/// The events of compiling that a script brings about, a line each.
+fn events_of_compiling(script: &str) -> String {
+    let folder = Folder::with([("a.lua", script)]);
+    let perilune = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
+        command.args(words).current_dir(&folder).stdin(Stdio::null()).env_remove("PERILUNE_SPESH");
+        Limited::run(&mut command)
+    };
+    let recorded = perilune(&["trace", "record", "-o", "out.plt", "--events", "compile", "a.lua"]);
+    assert!(recorded.status.success(), "{}", text(&recorded.stderr));
+    let events = perilune(&["trace", "dump", "out.plt"]);
+    text(&events.stdout)
+}
+
 /// Half of it is machine code soon, the other half library functions.
 const HALF: &str = "\
 local function f(n)
@@ -227,17 +241,9 @@ end
 
 #[test]
 fn what_has_its_machine_code_is_hardly_recorded_any_more() {
-    let folder = Folder::with([("a.lua", HALF)]);
-    let perilune = |words: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
-        command.args(words).current_dir(&folder).stdin(Stdio::null()).env_remove("PERILUNE_SPESH");
-        Limited::run(&mut command)
-    };
-    let recorded = perilune(&["trace", "record", "-o", "out.plt", "--events", "compile", "a.lua"]);
-    assert!(recorded.status.success(), "{}", text(&recorded.stderr));
-    let events = perilune(&["trace", "dump", "out.plt"]);
+    let events = events_of_compiling(HALF);
     // Sixteen at rest. When what there was already counted as news it was two hundred.
-    let queued = text(&events.stdout).lines().filter(|line| line.contains("compile-queued")).count();
+    let queued = events.lines().filter(|line| line.contains("compile-queued")).count();
     assert!(queued < 80, "{queued} recordings in a second and a half");
 }
 
@@ -257,16 +263,7 @@ end
 
 #[test]
 fn what_polls_in_functions_built_in_place_is_machine_code() {
-    let folder = Folder::with([("a.lua", IN_PLACE)]);
-    let perilune = |words: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
-        command.args(words).current_dir(&folder).stdin(Stdio::null()).env_remove("PERILUNE_SPESH");
-        Limited::run(&mut command)
-    };
-    let recorded = perilune(&["trace", "record", "-o", "out.plt", "--events", "compile", "a.lua"]);
-    assert!(recorded.status.success(), "{}", text(&recorded.stderr));
-    let events = perilune(&["trace", "dump", "out.plt"]);
-    let events = text(&events.stdout);
+    let events = events_of_compiling(IN_PLACE);
     let count = |what: &str| events.lines().filter(|line| line.contains(what)).count();
     // Two to five. When a poll at a call in a loop counted as interpreted it was sixteen and more.
     let queued = count("compile-queued");

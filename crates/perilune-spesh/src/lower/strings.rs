@@ -35,9 +35,9 @@ impl Lowering<'_, '_> {
         let length = self.load(types::I32, string, layout::STRING_LENGTH);
         let length = self.b.ins().uextend(types::I64, length);
         // Positions from the end are for the interpreter.
-        let is_from_start = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThan, from.val, 0);
+        let is_from_start = self.icmp_imm(IntCC::SignedGreaterThan, from.val, 0);
         self.unless(is_from_start, slow.block);
-        let last = self.b.ins().iadd_imm_s(from.val, wanted - 1);
+        let last = self.iadd_imm(from.val, wanted - 1);
         let within = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, last, length);
         self.unless(within, slow.block);
         let asked = self.b.ins().icmp(IntCC::SignedLessThanOrEqual, last, to.val);
