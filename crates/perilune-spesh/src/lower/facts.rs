@@ -341,6 +341,16 @@ impl State {
         }
     }
 
+    /// Of registers that hold the same value the first alone does so for certain: the others may have come
+    /// here by ways that are not built, with another one. Behind instruction `at`.
+    pub(super) fn forget_copies(&mut self, at: usize) {
+        for r in 1..self.names.len() {
+            if self.names[..r].contains(&self.names[r]) {
+                self.names[r] = Name::made(at, r);
+            }
+        }
+    }
+
     /// Globals may have other values, in the same places.
     pub(super) fn forget_globals(&mut self, at: usize) {
         self.facts.retain(|fact| !fact.any_name(|name| matches!(name, Name::Global(..))));

@@ -284,6 +284,7 @@ impl Lowering<'_, '_> {
         // What is built in place of the call may have been left for the interpreter, which stores into
         // variables as it likes: no register holds for certain what one holds.
         after.forget_variables(at);
+        after.forget_copies(at);
         // A cache of a function that is built in place is not to be looked for among the own ones.
         let own = after.facts.iter().filter(|fact| fact.is_outer());
         let held = own.map(|&fact| (fact, self.holder(&after, fact)));
