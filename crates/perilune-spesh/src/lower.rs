@@ -833,10 +833,19 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
     }
 
-    /// Earlier code has exited to instruction `at`.
+    /// Earlier code has exited to instruction `at`. If that was because it had not been recorded, and by now
+    /// it is, that says nothing against it.
     fn is_suspect(&self, at: usize) -> bool {
         let (failures, inside) = self.failures_at(at);
-        failures.at(inside) >= TRUSTED
+        let is_new = || failures.unseen(inside) >= TRUSTED && !self.is_recorded(at);
+        failures.at(inside) >= TRUSTED || is_new()
+    }
+
+    /// The log has seen instruction `at`.
+    fn is_recorded(&self, at: usize) -> bool {
+        let frame = &self.frames[self.frame_of(at) as usize];
+        let site = frame.log.site((at - frame.first).min(frame.log.proto().code.len() - 1));
+        site.times() != 0 || site.calls != 0
     }
 
     /// Earlier code has exited where a loop of the compiled function, or that itself, begins, because

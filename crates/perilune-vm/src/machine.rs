@@ -153,13 +153,28 @@ const MOST_SETBACKS: u8 = 20;
 /// The opcodes of the instructions at which a loop can be entered.
 pub const LOOP_ENTRIES: [Op; 3] = [Op::ForLoop, Op::JumpBack, Op::TForCall];
 
+/// What machine code is left for at an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Something was not as it was when it was recorded.
+    Unexpected,
+    /// What it has come to was of another type than expected.
+    Result,
+    /// It had never been recorded.
+    Unseen,
+}
+
+impl Reason {
+    /// How many there are.
+    const ALL: usize = Reason::Unseen as usize + 1;
+}
+
 /// How often machine code of one function has been left because something was not as expected ([`EXITED`]),
 /// by instruction, or because its result was not. Codes of it that are made one after the other share this.
 #[derive(Debug)]
 pub struct Exits {
     total: AtomicU32,
-    /// By instruction: those that it was the reason of, and then those that its result was, by being of
-    /// another type than expected.
+    /// For each [`Reason`], by instruction.
     sites: Box<[AtomicU32]>,
     /// How many instructions there are.
     length: usize,
@@ -171,7 +186,7 @@ impl Exits {
     /// None yet.
     pub fn new(proto: &Proto) -> Arc<Exits> {
         let length = proto.code.len();
-        let sites = (0..2 * length).map(|_| AtomicU32::new(0)).collect();
+        let sites = (0..Reason::ALL * length).map(|_| AtomicU32::new(0)).collect();
         Arc::new(Exits { total: AtomicU32::new(0), sites, length, short: AtomicU32::new(0) })
     }
 
@@ -180,21 +195,15 @@ impl Exits {
         self.total.load(Ordering::Relaxed)
     }
 
-    /// Those that instruction `at` was the reason of.
-    pub fn at(&self, at: usize) -> u32 {
-        self.sites[..self.length][at].load(Ordering::Relaxed)
+    /// Those at instruction `at`, for this reason.
+    pub fn at(&self, at: usize, reason: Reason) -> u32 {
+        self.sites[reason as usize * self.length..][..self.length][at].load(Ordering::Relaxed)
     }
 
-    /// Those that the type of what instruction `at` has come to was the reason of.
-    pub fn of_result(&self, at: usize) -> u32 {
-        self.sites[self.length..][at].load(Ordering::Relaxed)
-    }
-
-    /// Machine code of this function, or of `code`'s which it is built in, was left because of instruction
-    /// `at`, or of its result.
-    fn count(&self, at: usize, result: bool, code: &Exits) {
+    /// Machine code of this function, or of `code`'s which it is built in, was left at instruction `at`.
+    fn count(&self, at: usize, reason: Reason, code: &Exits) {
         code.total.fetch_add(1, Ordering::Relaxed);
-        self.sites[if result { self.length + at } else { at }].fetch_add(1, Ordering::Relaxed);
+        self.sites[reason as usize * self.length..][..self.length][at].fetch_add(1, Ordering::Relaxed);
     }
 
     /// How often code of the function's loops was given up because it was entered for next to nothing.

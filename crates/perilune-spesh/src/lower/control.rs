@@ -123,7 +123,7 @@ impl Lowering<'_, '_> {
             && !matches!(op, Op::TForLoop | Op::TForCall | Op::VarargPrep)
             && !self.is_suspect(at)
         {
-            return self.exit(at, EXITED);
+            return self.exit_unseen(at);
         }
         let (a, b) = (i.a() as usize, i.b() as usize);
         if self.with_either(at, op) || self.with_unmade(at, op) || self.operator(at) || self.access(at) {

@@ -99,7 +99,7 @@ impl Lowering<'_, '_> {
                 }
                 (ty, Ty::Any) => self.guard(r, ty, to),
                 (Ty::Number, Ty::Int | Ty::Float) => self.widen(r, !wanted.dirty, to),
-                (ty @ (Ty::Int | Ty::Float), Ty::Number) => self.narrow(r, ty, to),
+                (ty @ (Ty::Int | Ty::Float), Ty::Number) => self.narrow(r, ty, !wanted.dirty, to),
                 // The interpreter does the first round, and comes back with what it has come to
                 // ([`Lowering::becomes_float`]).
                 (Ty::Float, Ty::Int)
@@ -114,6 +114,7 @@ impl Lowering<'_, '_> {
             }
             let Some(own) = self.register(r) else { return };
             debug_assert!(own.ty == wanted.ty || wanted.ty == Ty::Any, "made what is wanted");
+            assert!(wanted.dirty || !own.dirty, "a slot holds what it is wanted to");
             match wanted.slot.tag().filter(|_| own.slot != wanted.slot) {
                 // Its payload would be taken for a reference.
                 Some(_) if !wanted.slot.is_number() => self.flush(r),

@@ -161,8 +161,11 @@ impl Lowering<'_, '_> {
     }
 
     /// Register `r`, a number of either kind, becomes one of this type, else the code exits to instruction
-    /// `to`.
-    pub(super) fn narrow(&mut self, r: usize, ty: Ty, to: usize) {
+    /// `to`. Its slot has to hold it if it is to be `clean`.
+    pub(super) fn narrow(&mut self, r: usize, ty: Ty, clean: bool, to: usize) {
+        if clean {
+            self.flush(r);
+        }
         let Some(own) = self.register(r) else { return };
         let (float, kind) = (self.b.use_var(self.floats[r]), self.b.use_var(self.ints[r]));
         let exit = self.exit_block(to, EXITED);

@@ -12,7 +12,7 @@ use crate::backend::clif::{Block, BlockArg, InstBuilder, types};
 use crate::positions::Place;
 use perilune_syntax::Instr;
 use perilune_vm::Tag;
-use perilune_vm::machine::{Built, EXITED, Point, REFUSED, Unmade, layout};
+use perilune_vm::machine::{Built, EXITED, Point, REFUSED, Reason, Unmade, layout};
 use std::sync::Arc;
 
 /// Why machine code is left.
@@ -22,6 +22,8 @@ pub(super) enum Why {
     Asked,
     /// Something was not as expected where it is left: [`EXITED`].
     Unexpected,
+    /// The instruction has never been recorded: [`EXITED`], too.
+    Unseen,
     /// What the instruction at this place has come to was not of the type that was expected: [`EXITED`], too.
     Result(usize),
 }
@@ -34,6 +36,13 @@ impl Lowering<'_, '_> {
     /// follows.
     pub(super) fn exit(&mut self, at: usize, how: u64) {
         let block = self.exit_block(at, how);
+        self.b.ins().jump(block, &[]);
+        self.now = None;
+    }
+
+    /// The same because instruction `at` has never been recorded.
+    pub(super) fn exit_unseen(&mut self, at: usize) {
+        let block = self.exit_for(at, Why::Unseen);
         self.b.ins().jump(block, &[]);
         self.now = None;
     }
@@ -133,14 +142,15 @@ impl Lowering<'_, '_> {
             built.push(Built { window: window as u32, caller: caller_window, after, words, protected });
             frame = caller;
         }
-        let counts = |of: usize, result: bool| {
+        let counts = |of: usize, reason: Reason| {
             let (failures, inside) = self.failures_at(of);
-            (Arc::clone(failures.exits()), inside, result, Arc::clone(self.failures.exits()))
+            (Arc::clone(failures.exits()), inside, reason, Arc::clone(self.failures.exits()))
         };
         let counts = match why {
             None | Some(Why::Asked) => None,
-            Some(Why::Unexpected) => Some(counts(at, false)),
-            Some(Why::Result(of)) => Some(counts(of, true)),
+            Some(Why::Unexpected) => Some(counts(at, Reason::Unexpected)),
+            Some(Why::Unseen) => Some(counts(at, Reason::Unseen)),
+            Some(Why::Result(of)) => Some(counts(of, Reason::Result)),
         };
         let pc = self.address_of_instruction(at);
         let point = Box::new(Point { pc, built, counts, does, tags, unmade });

@@ -9,7 +9,7 @@
 //! Rejected: one piece of code for each frame, and way out, that all of its exits jump to. Registers of the
 //! processor then hold at all of them what only some need, and the code that runs often has to spare them.
 
-use super::{EXITED, Exits, LEAVE, layout};
+use super::{EXITED, Exits, LEAVE, Reason, layout};
 use crate::Vm;
 use crate::frame::frame;
 use crate::object::{LuaClosure, Table};
@@ -101,9 +101,9 @@ pub struct Point {
     pub pc: usize,
     /// The functions that are built in each other there, from the innermost out.
     pub built: Vec<Built>,
-    /// Where an exit is counted: of which function it was, with the instruction and whether its result was
-    /// the reason, and of which the code is. `None`: it is left because somebody has asked.
-    pub counts: Option<(Arc<Exits>, usize, bool, Arc<Exits>)>,
+    /// Where an exit is counted: of which function it was, with the instruction and the reason, and of which
+    /// the code is. `None`: it is left because somebody has asked.
+    pub counts: Option<(Arc<Exits>, usize, Reason, Arc<Exits>)>,
     /// What does the instruction, for [`step_at`]; 0: nothing does.
     pub does: usize,
     /// Tables that are not made when it comes to [`leave`].
@@ -180,8 +180,8 @@ pub(crate) unsafe extern "C-unwind" fn leave(vm: *mut Vm, base: *mut Value, poin
         (*vm).lua.base = own;
         match &point.counts {
             None => LEAVE,
-            Some((exits, at, result, code)) => {
-                exits.count(*at, *result, code);
+            Some((exits, at, reason, code)) => {
+                exits.count(*at, *reason, code);
                 (*vm).lua.machine.left = Arc::as_ptr(code);
                 EXITED
             }
