@@ -821,54 +821,6 @@ impl<'a, 'b> Lowering<'a, 'b> {
         self.found(r, known);
     }
 
-    /// Where machine code of the function that place `at` is in has been left, and which of its instructions
-    /// that is. One that is inlined in several functions, or runs by itself, has one count for all: what it
-    /// has met is not known better by one of them.
-    fn failures_at(&self, at: usize) -> (&'a Failures, usize) {
-        let frame = &self.frames[self.frame_of(at) as usize];
-        let inside = (at - frame.first).min(frame.log.proto().code.len() - 1);
-        match frame.call {
-            None => (self.failures, inside),
-            Some(_) => (&self.task.failures_of_callees[&frame.log.function()], inside),
-        }
-    }
-
-    /// Earlier code has exited to instruction `at`. If that was because it had not been recorded, and by now
-    /// it is, that says nothing against it.
-    fn is_suspect(&self, at: usize) -> bool {
-        let (failures, inside) = self.failures_at(at);
-        let is_new = || failures.unseen(inside) >= TRUSTED && !self.is_recorded(at);
-        failures.at(inside) >= TRUSTED || is_new()
-    }
-
-    /// The log has seen instruction `at`.
-    fn is_recorded(&self, at: usize) -> bool {
-        let frame = &self.frames[self.frame_of(at) as usize];
-        let site = frame.log.site((at - frame.first).min(frame.log.proto().code.len() - 1));
-        site.times() != 0 || site.calls != 0
-    }
-
-    /// Earlier code has exited where a loop of the compiled function, or that itself, begins, because
-    /// something was not as expected there.
-    fn is_suspect_head(&self, at: usize) -> bool {
-        self.failures.of_result(self.stands_for(at)) >= TRUSTED
-            || at == 0 && self.failures.of_result(0) >= TRUSTED
-    }
-
-    /// The instruction for whose results those exits are counted that are taken because something was not as
-    /// expected on a way to this head: they say nothing against the instruction that stands there. A jump
-    /// back has no results of its own.
-    fn stands_for(&self, head: usize) -> usize {
-        self.loops.iter().find(|l| l.head == head).map_or(head, |l| l.back)
-    }
-
-    /// Earlier code has exited because what instruction `at` came to was of another type than that of all
-    /// results before.
-    fn has_other_results(&self, at: usize) -> bool {
-        let (failures, inside) = self.failures_at(at);
-        failures.of_result(inside) >= TRUSTED
-    }
-
     /// Where instruction `at` goes if something is not as the log has seen it: out, unless that has happened
     /// before; then it is done slowly.
     fn slow(&mut self, at: usize) -> Slow {
