@@ -89,6 +89,16 @@ local function through(f, ...)
   if not ok then error(e, 0) end
   return r or 0
 end
+-- Now and then, stores into a variable of its caller.
+local function poke(name, v)
+  turn = turn + 1
+  if turn % 16 ~= 0 then return end
+  for j = 1, 200 do
+    local own = debug.getlocal(2, j)
+    if not own then return end
+    if own == name then debug.setlocal(2, j, v) end
+  end
+end
 -- Setters.
 local function set_up(v) up = v end
 local function set_upf(v) for j = 1, 1 do upf = v end end
@@ -129,6 +139,7 @@ local function change(t, how)
   elseif how == 18 then setmetatable(t, nil) t.x = 3
   elseif how == 19 then up, upn = t, turn % 6
   elseif how == 20 then gt, gn = t, turn * 0.5
+  elseif how == 21 then if turn % 16 == 0 then collectgarbage("step") end
   end
   return turn % 8
 end
@@ -181,11 +192,11 @@ local function rest()
 end
 -- Calls `f` for `1..last`, beginning anew behind errors.
 local function round(last, f)
-  at, fresh, sum = 0, 0, 0
+  at, fresh, sum, fuel = 0, 0, 0, 20 * last
   local errors, e = 0, nil
   while at < last do
     local first = at + 1
-    fuel = 40 * last
+    if fuel < 100 then fuel = 100 end
     local ok, why = pcall(f, first, last)
     if ok then break end
     errors, e = errors + 1, why
