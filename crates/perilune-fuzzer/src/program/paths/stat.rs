@@ -19,9 +19,8 @@ impl Paths<'_> {
     pub(super) fn statement(&mut self) -> Node {
         self.left = self.left.saturating_sub(1);
         let deep = self.depth >= 3 || self.left == 0;
-        match self.rng.below(36) {
+        match self.rng.below(38) {
             0..=6 => self.choice(),
-            32..=35 => self.rarer(),
             7..=8 => {
                 let kind = self.kind();
                 Node::leaf(self.copy(kind))
@@ -53,6 +52,8 @@ impl Paths<'_> {
                 let (c, e) = (self.condition(), self.expr(Number, 1));
                 Node::leaf(format!("if {c} then return r + {e}, w end"))
             }
+            32..=35 => self.rarer(),
+            36 | 37 if !deep && self.loops < 2 => self.carried(),
             _ => self.using(),
         }
     }
@@ -210,6 +211,11 @@ impl Paths<'_> {
 
     /// A loop.
     pub(super) fn repeated(&mut self) -> Node {
+        self.repeating(|g| g.block(4))
+    }
+
+    /// A loop with this inside.
+    fn repeating(&mut self, inner: impl FnOnce(&mut Self) -> Vec<Node>) -> Node {
         self.loops += 1;
         let mark = self.vars.len();
         let i = self.fresh("i");
@@ -251,13 +257,42 @@ impl Paths<'_> {
             }
         };
         self.vars.push(Var { name: i, kind: Number, small });
-        let inner = self.block(4);
+        let inner = inner(self);
         let mut body: Vec<Node> = step.into_iter().map(Node::leaf).collect();
         body.push(Node::block("do", inner, "end"));
         body.push(Node::leaf("::continue::"));
         self.vars.truncate(mark);
         self.loops -= 1;
         Node::block("do", vec![Node::block(head, body, tail)], "end")
+    }
+
+    /// A variable that a loop stores into, and what is seen of it in another loop, and behind that.
+    fn carried(&mut self) -> Node {
+        let kind = self.kind();
+        let (e, f) = (self.expr(kind, 1), self.expr(kind, 1));
+        let mark = self.vars.len();
+        let (o, u) = (self.declare("y", kind), self.declare("y", kind));
+        let mut body = vec![Node::leaf(format!("local {o}, {u} = {e}, {f}"))];
+        let first = self.repeating(|g| {
+            let mut inner = vec![Node::leaf(format!("{o} = {}", g.expr(kind, 1)))];
+            if g.rng.one_in(2) {
+                inner.push(g.choice());
+            }
+            inner
+        });
+        body.push(first);
+        if self.rng.one_in(2) {
+            body.push(Node::leaf(self.calling()));
+        }
+        let second = self.repeating(|g| match g.rng.below(3) {
+            0 => vec![g.using()],
+            1 => vec![g.choice(), Node::leaf(g.calling())],
+            _ => vec![Node::leaf("r = r + 1")],
+        });
+        body.push(second);
+        body.push(Node::leaf(self.use_both(kind, &o, &u)));
+        self.vars.truncate(mark);
+        Node::block("do", body, "end")
     }
 
     /// Other things that machine code knows about values.
