@@ -268,13 +268,22 @@ impl Paths<'_> {
 
     /// A variable that a loop stores into, and what is seen of it in another loop, and behind that.
     fn carried(&mut self) -> Node {
-        let kind = self.kind();
-        let (e, f) = (self.expr(kind, 1), self.expr(kind, 1));
+        // Often integers at one time and floats at another.
+        let kind = if self.rng.one_in(2) { Number } else { self.kind() };
+        let e = match kind {
+            Number if self.rng.one_in(2) => self.rng.pick(&["0", "1", "0.5", "1.5"]).into(),
+            _ => self.expr(kind, 1),
+        };
+        let f = self.expr(kind, 1);
         let mark = self.vars.len();
         let (o, u) = (self.declare("y", kind), self.declare("y", kind));
         let mut body = vec![Node::leaf(format!("local {o}, {u} = {e}, {f}"))];
         let first = self.repeating(|g| {
-            let mut inner = vec![Node::leaf(format!("{o} = {}", g.expr(kind, 1)))];
+            let e = match kind {
+                Number if g.rng.one_in(2) => g.number(1),
+                _ => g.expr(kind, 1),
+            };
+            let mut inner = vec![Node::leaf(format!("{o} = {e}"))];
             if g.rng.one_in(2) {
                 inner.push(g.choice());
             }
