@@ -32,6 +32,7 @@ const PLAIN: &[(&str, bool)] = &[
     ("undump", false),
     ("programs", true),
     ("classes", true),
+    ("paths", true),
     ("stress", false),
     ("parse", false),
     ("limits", false),

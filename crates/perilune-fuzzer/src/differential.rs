@@ -143,7 +143,7 @@ pub fn run(
     Ok(Output { out, error, errors, end })
 }
 
-/// The targets `programs`, `classes` and `stress`.
+/// The targets `programs`, `classes`, `paths` and `stress`.
 pub struct Programs {
     pair: Option<Pair>,
     perilune: PathBuf,
@@ -184,6 +184,16 @@ impl Programs {
     pub fn of_classes(perilune: &Path, reference: &Path) -> std::io::Result<Programs> {
         let mut programs = Programs::new(perilune, Some(reference))?;
         (programs.name, programs.generate) = ("classes", program::classes::generate);
+        Ok(programs)
+    }
+
+    /// The same for programs about ways through functions.
+    ///
+    /// # Errors
+    /// There is no folder for scratch files.
+    pub fn of_paths(perilune: &Path, reference: &Path) -> std::io::Result<Programs> {
+        let mut programs = Programs::new(perilune, Some(reference))?;
+        (programs.name, programs.generate) = ("paths", program::paths::generate);
         Ok(programs)
     }
 

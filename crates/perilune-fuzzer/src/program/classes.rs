@@ -11,9 +11,8 @@
 //!
 //! The first line of a program says with which variables ours runs.
 
-use super::{Node, Program};
+use super::{Node, Program, environment};
 use crate::rng::Rng;
-use crate::script::WITH;
 
 const PRELUDE: &str = include_str!("classes.lua");
 
@@ -49,11 +48,14 @@ const MOST: usize = 5;
 /// The level of hot functions: they may call everything.
 const TOP: usize = METHODS.len() + 1;
 
+/// How often functions are called before something is recorded, and for how many instructions.
+const MODES: &[&str] = &["blocking:2:60", "blocking:2:60", "blocking:3:200", "blocking:6:1000"];
+
 /// A program.
 pub fn generate(rng: &mut Rng) -> Program {
     let classes = 2 + rng.below(MOST - 1);
+    let mut nodes = vec![Node::leaf(environment(rng, MODES)), Node::leaf(PRELUDE)];
     let mut g = Classes { rng, classes, functions: 0, vararg: false };
-    let mut nodes = vec![Node::leaf(g.environment()), Node::leaf(PRELUDE)];
     for class in 1..=classes {
         nodes.extend(g.class(class));
     }
@@ -90,17 +92,6 @@ struct Classes<'r> {
 }
 
 impl Classes<'_> {
-    fn environment(&mut self) -> String {
-        let spesh = self.rng.pick(&["blocking:2:60", "blocking:2:60", "blocking:3:200", "blocking:6:1000"]);
-        let guards = match self.rng.below(4) {
-            0 => format!(" PERILUNE_SPESH_GUARDS=random:{}", self.rng.below(1000)),
-            1 => format!(" PERILUNE_SPESH_GUARDS=fail:{}", self.rng.range(1, 30)),
-            _ => String::new(),
-        };
-        let leave = self.rng.pick(&["", "", " PERILUNE_SPESH_LEAVE=every", " PERILUNE_SPESH_LEAVE=3"]);
-        format!("{WITH} PERILUNE_SPESH={spesh}{guards}{leave}")
-    }
-
     /// A class with its methods and metamethods.
     fn class(&mut self, class: usize) -> Vec<Node> {
         let mut nodes = vec![Node::leaf(format!("C[{class}] = {{}}"))];

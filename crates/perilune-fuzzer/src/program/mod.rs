@@ -12,9 +12,11 @@
 pub mod classes;
 mod expr;
 mod objects;
+pub mod paths;
 mod stat;
 
 use crate::rng::Rng;
+use crate::script::WITH;
 use expr::{Kind, Var};
 
 /// A statement: pieces of text with blocks of statements between them.
@@ -134,6 +136,19 @@ pub fn generate(rng: &mut Rng) -> Program {
         nodes.push(Node::leaf(format!("show('end', {})", pair.join(", "))));
     }
     Program(nodes)
+}
+
+/// A line that says with which variables ours runs a program: one of `modes`, sometimes with guards that fail,
+/// or with calls that leave.
+fn environment(rng: &mut Rng, modes: &[&str]) -> String {
+    let spesh = rng.pick(modes);
+    let guards = match rng.below(4) {
+        0 => format!(" PERILUNE_SPESH_GUARDS=random:{}", rng.below(1000)),
+        1 => format!(" PERILUNE_SPESH_GUARDS=fail:{}", rng.range(1, 30)),
+        _ => String::new(),
+    };
+    let leave = rng.pick(&["", "", " PERILUNE_SPESH_LEAVE=every", " PERILUNE_SPESH_LEAVE=3"]);
+    format!("{WITH} PERILUNE_SPESH={spesh}{guards}{leave}")
 }
 
 /// The state of generation.
