@@ -11,6 +11,10 @@
 //! value, and a fact that holds of a name is true of that. Where the same instruction makes a value again,
 //! what was known under the name is forgotten.
 //!
+//! That two registers have one name is true of the ways that are built. Where the code can be entered by a
+//! frame that has come another way, each has a name of its own: at the head of a loop ([`Lowering::names_in`]),
+//! and behind a call ([`State::forget_copies`]).
+//!
 //! # Hoisting
 //! The passes before the last find out which facts are there whenever a loop comes round: these are
 //! *hoisted*. The last pass makes them true on each way into the loop, by guards that exit to its beginning;
