@@ -40,6 +40,13 @@ impl<'a> Lowering<'a, '_> {
         for (n, path) in paths.iter().enumerate() {
             let next = if n + 1 == paths.len() { miss } else { self.b.create_block() };
             self.is_shape(shape, path.shape, next);
+            if let Some(slot) = path.own {
+                // The leaf gets what it has there by now.
+                let slots = self.load(types::I64, table, layout::TABLE_SLOTS);
+                let tag = self.load(types::I8, slots, Self::slot(slot as usize) + layout::TAG);
+                let nil = self.icmp_imm(IntCC::Equal, tag, Tag::NIL.0 as i64);
+                self.unless(nil, miss);
+            }
             let place = self.along(path, (metatable, of_metatable), next);
             self.b.ins().jump(found, &[place.into()]);
             if next != miss {

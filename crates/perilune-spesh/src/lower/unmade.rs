@@ -36,7 +36,7 @@ use crate::report;
 use perilune_syntax::bytecode::RK_CONST;
 use perilune_syntax::operands::Registers;
 use perilune_syntax::{Constant, Op};
-use perilune_vm::machine::{self, Cache, Operand, Operator, Word, layout};
+use perilune_vm::machine::{self, Cache, Operand, Operator, Path, Word, layout};
 use perilune_vm::{Intrinsic, Tag};
 use std::collections::BTreeMap;
 
@@ -392,7 +392,8 @@ impl Lowering<'_, '_> {
         let (shape, site) = (unmade.shape, self.site(at));
         let exit = self.exit_block(at, EXITED);
         if let Some(paths) = self.paths(at) {
-            let Some(path) = paths.iter().find(|path| path.shape == shape) else { return false };
+            let is_its = |path: &&Path| path.shape == shape && path.own.is_none();
+            let Some(path) = paths.iter().find(is_its) else { return false };
             let metatable = self.metatable_of(name);
             let of_metatable = self.load(types::I32, metatable, layout::TABLE_SHAPE);
             let place = self.along(path, (metatable, of_metatable), exit);

@@ -46,6 +46,9 @@ pub enum End {
 pub struct Path {
     /// The shape.
     pub shape: u32,
+    /// The slot in which tables of that shape have the field themselves: the way is theirs only while that is
+    /// nil.
+    pub own: Option<u32>,
     /// That of the metatable.
     metatable: u32,
     hops: [Hop; MOST_STEPS],
@@ -82,7 +85,8 @@ pub(super) unsafe fn path(event: Gc<LuaString>, table: *const Table, name: Gc<Lu
     // shape.
     unsafe {
         let (shape, metatable) = ((*table).shape, (*(*table).metatable).shape);
-        let mut path = Path { shape, metatable, hops: [NONE; MOST_STEPS], count: 0, end: End::Plain };
+        let own = if is_dict(shape) { None } else { lookup(shape, name) };
+        let mut path = Path { shape, own, metatable, hops: [NONE; MOST_STEPS], count: 0, end: End::Plain };
         let mut table = table;
         loop {
             let metatable = (*table).metatable;
