@@ -157,7 +157,7 @@ fn a_way_that_had_not_been_recorded_is_like_others_once_it_is() {
         let of_sum =
             report.lines().filter(|line| line.contains(": the function") && line.contains(" bytes in "));
         let size = |line: &str| line.split(": ").last()?.split(' ').next()?.parse::<usize>().ok();
-        of_sum.filter_map(size).last().unwrap_or_else(|| panic!("{report}"))
+        of_sum.filter_map(size).next_back().unwrap_or_else(|| panic!("{report}"))
     });
     // What is hardly ever recorded is built to be hardly ever run; done slowly it would be two fifths more.
     assert!(sizes[0] * 5 < sizes[1] * 6, "{sizes:?}");
