@@ -452,15 +452,10 @@ impl Classes<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::tests::compile_and_repeat;
 
     #[test]
     fn programs_compile_and_repeat() {
-        for case in 0..300 {
-            let source = generate(&mut Rng::new(5, case)).source();
-            if let Err(e) = perilune_syntax::compile(source.as_bytes(), b"=p") {
-                panic!("{}\n{source}", String::from_utf8_lossy(&e.message));
-            }
-            assert_eq!(source, generate(&mut Rng::new(5, case)).source());
-        }
+        compile_and_repeat(300, generate);
     }
 }

@@ -215,18 +215,23 @@ impl Gen<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    #[test]
-    fn programs_compile_and_repeat() {
-        for case in 0..200 {
+    /// The first programs compile, and are the same when they are made again.
+    pub fn compile_and_repeat(cases: u64, generate: fn(&mut Rng) -> Program) {
+        for case in 0..cases {
             let source = generate(&mut Rng::new(5, case)).source();
             if let Err(e) = perilune_syntax::compile(source.as_bytes(), b"=p") {
                 panic!("{}\n{source}", String::from_utf8_lossy(&e.message));
             }
             assert_eq!(source, generate(&mut Rng::new(5, case)).source());
         }
+    }
+
+    #[test]
+    fn programs_compile_and_repeat() {
+        compile_and_repeat(200, generate);
     }
 
     #[test]

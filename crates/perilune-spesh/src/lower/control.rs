@@ -117,9 +117,7 @@ impl Lowering<'_, '_> {
         let Some(op) = i.op() else { return self.exit(at, EXITED) };
         // The quick ways of TFORCALL do what comes behind it. A frame that is built in place has moved before
         // its VARARGPREP.
-        let site = self.site(at);
-        if site.times() == 0
-            && site.calls == 0
+        if !self.is_recorded(at)
             && !matches!(op, Op::TForLoop | Op::TForCall | Op::VarargPrep)
             && !self.is_suspect(at)
         {

@@ -67,7 +67,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// The log has seen instruction `at`.
-    fn is_recorded(&self, at: usize) -> bool {
+    pub(super) fn is_recorded(&self, at: usize) -> bool {
         let frame = &self.frames[self.frame_of(at) as usize];
         let site = frame.log.site((at - frame.first).min(frame.log.proto().code.len() - 1));
         site.times() != 0 || site.calls != 0
