@@ -24,12 +24,12 @@
 //! **Sweep.** Lazily by the allocator, and in portions of steps without a slice; complete before the next
 //! major starts.
 
+use crate::clock::thread_mark;
 use crate::heap::{Heap, LAST_EPOCH};
 use crate::large::take_card;
 use crate::layout::*;
-use crate::mark::{Budget, Marker, grow};
+use crate::mark::{Budget, Hard, Marker, grow};
 use crate::pace::{LEAST_SLICE, MARK_RATIO, PAUSE_GOAL, Pace};
-use crate::sys::cpu_ns;
 use crate::{Client, Cycle, Obj};
 use perilune_trace::event::{self, Bytes, Share, StepCause};
 use perilune_trace::{Category, cputime, emit, on};
@@ -60,15 +60,6 @@ enum Young {
     Promoted,
 }
 
-/// What a step did.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Did {
-    /// A minor collection, and nothing else.
-    Minor,
-    /// More than that.
-    More,
-}
-
 impl Heap {
     /// Does what is due: a minor collection, then a slice of the major in progress (or the start of one), or
     /// some sweeping. Only at safepoints, when every object is initialised.
@@ -96,7 +87,7 @@ impl Heap {
         let own = 1usize << self.params.stepsize.min(40);
         let work = own.saturating_add(bytes).saturating_mul(self.params.stepmul.max(40)) / 100;
         let least = work.saturating_mul(STEP_EFFORT);
-        self.step_with(client, Some(Budget::Until { deadline: Instant::now(), least, hard: u64::MAX }));
+        self.step_with(client, Some(Budget::Until { deadline: Instant::now(), least, hard: None }));
         self.stats.majors != before
     }
 
@@ -142,9 +133,8 @@ impl Heap {
         let budget = budget.unwrap_or(Budget::Until {
             deadline: began + Duration::from_nanos(spent.saturating_add(room)),
             least,
-            hard: self.step_began_cpu + Pace::patience(least),
+            hard: Some(Hard::after(began, self.step_began_cpu, Pace::patience(least))),
         });
-        let mut did = Did::More;
         if self.major.active {
             self.slice(client, budget);
         } else if !self.is_swept() {
@@ -154,10 +144,8 @@ impl Heap {
             // The nursery was not halved before: what it kept is no measure for the first slice.
             let first = if explicit { budget } else { budget.less(usize::MAX) };
             self.slice(client, first);
-        } else {
-            did = Did::Minor;
         }
-        self.conclude(client, began, did);
+        self.conclude(client, began);
     }
 
     /// Reclaims unreachable young objects.
@@ -165,7 +153,7 @@ impl Heap {
         let began = Instant::now();
         self.report_step(StepCause::Minor);
         self.minor(client, began, Young::Traced);
-        self.conclude(client, began, Did::Minor);
+        self.conclude(client, began);
     }
 
     /// Reclaims everything that is unreachable now: completes a major in progress, then runs a whole one and
@@ -182,7 +170,7 @@ impl Heap {
         self.slice(client, Budget::Unlimited);
         self.sweep(Budget::Unlimited);
         self.blocks.replenish();
-        self.conclude(client, began, Did::More);
+        self.conclude(client, began);
     }
 
     /// The program stops for the collector.
@@ -193,16 +181,15 @@ impl Heap {
         }
     }
 
-    fn conclude<C: Client>(&mut self, client: &mut C, began: Instant, did: Did) {
+    fn conclude<C: Client>(&mut self, client: &mut C, began: Instant) {
         self.verify_if_due(client);
         let elsewhere = self.account.elsewhere;
         self.account.report(self.live_bytes().saturating_sub(elsewhere));
         self.refill_budget(self.pace.until_next(self.major.active));
         self.trim_if_rested();
-        // After a minor collection alone there is little that its own clock has not seen.
-        let end = if did == Did::Minor { self.last_minor } else { cpu_ns() };
-        let cpu = end - self.step_began_cpu;
-        let ns = began.elapsed().as_nanos() as u64;
+        let ended = Instant::now();
+        let cpu = self.processor.now(ended) - self.step_began_cpu;
+        let ns = (ended - began).as_nanos() as u64;
         self.stats.step_cpu.add(cpu);
         self.stats.step_pauses.add(ns);
         self.last_pause = ns;
@@ -263,7 +250,7 @@ impl Heap {
 
     /// Returns the bytes that became old.
     fn minor<C: Client>(&mut self, client: &mut C, began: Instant, what: Young) -> usize {
-        let cpu = cpu_ns();
+        let cpu = self.processor.now(began);
         self.step_began_cpu = cpu;
         emit(event::MinorBegin {});
         let external = self.external_bytes();
@@ -306,10 +293,11 @@ impl Heap {
         self.take_over_log(log, ranges);
         self.next_epoch();
 
-        let ns = began.elapsed().as_nanos() as u64;
+        let ended = Instant::now();
+        let ns = (ended - began).as_nanos() as u64;
         let freed_external = external.saturating_sub(self.external_bytes());
         let live = self.old_bytes + self.external_bytes();
-        let cpu_now = cpu_ns();
+        let cpu_now = self.processor.now(ended);
         let thread = thread_mark();
         // Processor times of two threads do not compare; then the clock on the wall has to do.
         let since = if thread == self.last_minor_by {
@@ -447,7 +435,7 @@ impl Heap {
     fn slice<C: Client>(&mut self, client: &mut C, budget: Budget) {
         let began = Instant::now();
         emit(event::SliceBegin {});
-        let (cpu, before) = (cpu_ns(), self.major.bytes);
+        let (cpu, before) = (self.processor.now(began), self.major.bytes);
         let regrey = core::mem::take(&mut self.major.regrey);
         let last_chance = self.major.rescans >= MOST_RESCANS;
         let mut m = Marker::open(self, Cycle::Major);
@@ -479,7 +467,7 @@ impl Heap {
             self.pace.debt = 0;
             self.finish_major();
         } else {
-            self.pace.after_slice(marked, budget.least(), cpu_ns() - cpu);
+            self.pace.after_slice(marked, budget.least(), self.processor.now(Instant::now()) - cpu);
         }
         let ns = began.elapsed().as_nanos() as u64;
         self.stats.slices += 1;
@@ -550,14 +538,6 @@ impl Heap {
             }
         }
     }
-}
-
-/// Tells threads apart that live at the same time.
-fn thread_mark() -> usize {
-    std::thread_local! {
-        static MARK: u8 = const { 0 };
-    }
-    MARK.with(|mark| mark as *const u8 as usize)
 }
 
 /// Traces everything, ephemerons included, and lets the client finish.

@@ -16,6 +16,7 @@ mod limits;
 
 use crate::account::{PORTION, Reported};
 use crate::blocks::{BlockSpace, POISON};
+use crate::clock::ProcessorClock;
 use crate::large::{LargeSpace, size_of_large};
 use crate::layout::*;
 use crate::pace::Pace;
@@ -118,6 +119,7 @@ pub struct Heap {
     pub(crate) params: Params,
     pub(crate) stats: HeapStats,
     pub(crate) clock: Instant,
+    pub(crate) processor: ProcessorClock,
     pub(crate) last_trim: u64,
     /// Processor time when the step in progress began.
     pub(crate) step_began_cpu: u64,
@@ -187,6 +189,7 @@ impl Heap {
             params: Params::default(),
             stats: HeapStats::default(),
             clock: Instant::now(),
+            processor: ProcessorClock::default(),
             last_trim: 0,
             step_began_cpu: 0,
             last_minor: 0,

@@ -71,6 +71,7 @@
 mod account;
 mod arena;
 mod blocks;
+mod clock;
 mod collect;
 mod heap;
 mod island;

@@ -30,7 +30,7 @@ use crate::large::size_of_large;
 use crate::layout::*;
 use crate::sys::{cpu_ns, prefetch_line, stack_word};
 use crate::{Client, Cycle, Obj};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Objects between prefetch and trace.
 const QUEUE: usize = 8;
@@ -39,17 +39,35 @@ const BETWEEN_LOOKS: u32 = 64;
 /// New marks that count as one more object traced.
 const MARKS_PER_OBJECT: u32 = 8;
 
+/// So much of its processor time a thread may take. That clock is asked of the system, which takes half a
+/// microsecond, so it is asked only once that much has gone by on the wall's.
+#[derive(Clone, Copy)]
+pub(crate) struct Hard {
+    by_wall: Instant,
+    by_processor: u64,
+}
+
+impl Hard {
+    /// So many nanoseconds from what was `began` and, no earlier, `began_cpu` (on the clock of [`cpu_ns`]).
+    pub fn after(began: Instant, began_cpu: u64, nanos: u64) -> Hard {
+        Hard { by_wall: began + Duration::from_nanos(nanos), by_processor: began_cpu.saturating_add(nanos) }
+    }
+
+    fn is_over(self, now: Instant) -> bool {
+        now >= self.by_wall && cpu_ns() >= self.by_processor
+    }
+}
+
 /// How much may be traced before the program goes on.
 #[derive(Clone, Copy)]
 pub(crate) enum Budget {
     Unlimited,
     /// Until `deadline`, but so many bytes at least: a process that shares its processor has less time than
-    /// it seems. When the thread has used its processor until `hard` (on the clock of [`cpu_ns`]), it is
-    /// enough in any case.
+    /// it seems. When `hard` is over, it is enough in any case.
     Until {
         deadline: Instant,
         least: usize,
-        hard: u64,
+        hard: Option<Hard>,
     },
     /// That many objects: for tests, which must be repeatable.
     Objects(u32),
@@ -84,7 +102,7 @@ impl Budget {
         match self {
             Budget::Unlimited => false,
             Budget::Until { deadline, least, .. } if done >= least => Instant::now() >= deadline,
-            Budget::Until { hard, .. } => cpu_ns() >= hard,
+            Budget::Until { hard, .. } => hard.is_some_and(|hard| hard.is_over(Instant::now())),
             Budget::Objects(_) => true,
         }
     }
