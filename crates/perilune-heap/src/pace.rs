@@ -3,8 +3,9 @@
 //! **Minor collections** come when the nursery's bytes are handed out. A larger nursery lets more objects die
 //! before they are looked at, a smaller one keeps to the caches, saves memory and makes shorter pauses. So it
 //! starts small and doubles while much survives (premature tenuring), up to a quarter of the live bytes, or
-//! while collections take more than a few percent of the time; and it always keeps the expected pause, from
-//! the measured time per byte, under [`PAUSE_GOAL`].
+//! while collections take more than a percent of the time, up to what the processor's cache holds
+//! ([`usual`]); and it always keeps the expected pause, from the measured time per byte, under
+//! [`PAUSE_GOAL`].
 //!
 //! What every collection looks at though it is old (deep stacks,
 //! [`Marker::note_rescan`](crate::Marker::note_rescan)) would make a recursion that allocates quadratic, and
@@ -18,7 +19,9 @@
 //! halved meanwhile, so that slices come often enough. Marking goes at several bytes per byte promoted, hence
 //! a major ends before the heap has grown much further.
 
+use crate::sys::cache_of_core;
 use crate::{HeapOptions, Mode, Params};
+use std::sync::OnceLock;
 
 /// Nanoseconds that a minor collection, or with a slice of a major both together, should stay under.
 pub const PAUSE_GOAL: u64 = 450_000;
@@ -31,8 +34,10 @@ pub const MARK_RATIO: usize = 5;
 /// A slice gets at least this many nanoseconds.
 pub const LEAST_SLICE: u64 = 200_000;
 const SMALLEST: usize = 128 << 10;
-/// Without much survival, the nursery stays between these, in proportion to the live bytes.
-const USUAL: (usize, usize) = (256 << 10, 2 << 20);
+/// Without much survival, the nursery stays below this,
+const USUAL: usize = 2 << 20;
+/// and below what a core's second cache holds, between these, unless a quarter of the live bytes is more.
+const CACHED: (usize, usize) = (256 << 10, 1 << 20);
 /// When everything survives, a nursery of this size takes about a millisecond.
 const LARGEST: usize = 8 << 20;
 /// Majors of small heaps are not worth starting for less growth than this.
@@ -42,7 +47,7 @@ const LEAST_GROWTH: usize = 256 << 10;
 /// for slices that had no time.
 const START: usize = 70;
 /// A minor collection should take at most one part in so many of the time.
-const FAIR_SHARE: u64 = 25;
+const FAIR_SHARE: u64 = 100;
 /// Percentage of the nursery that survives where minor collections need not trace.
 const KEEPER: usize = 85;
 /// Minor collections in a row that trace nothing.
@@ -50,6 +55,13 @@ const MOST_PROMOTIONS: u32 = 7;
 
 /// Bytes allocated after which a generational heap starts a major though it has not grown.
 const VOLUME: u64 = 48 << 20;
+
+/// What a nursery without much survival grows to beside so many live bytes.
+fn usual(live: usize) -> usize {
+    static CACHE: OnceLock<usize> = OnceLock::new();
+    let cache = *CACHE.get_or_init(|| cache_of_core().unwrap_or(CACHED.1 / 2).clamp(CACHED.0, CACHED.1));
+    (live / 4).clamp(cache, USUAL)
+}
 
 /// The state of the pacing.
 pub struct Pace {
@@ -160,7 +172,7 @@ impl Pace {
         let weight = if now > self.cost { 0.5 } else { 0.2 };
         self.cost += (now.min(self.cost * 3.0) - self.cost) * weight;
         let bearable = (PAUSE_GOAL as f64 * 0.7 / self.cost.max(1e-6) * 1024.0).min(LARGEST as f64) as usize;
-        let usual = (live / 4).clamp(USUAL.0, USUAL.1);
+        let usual = usual(live);
         let most = if kept > young / 8 {
             (live / 4).max(usual)
         } else if ns > all_ns / FAIR_SHARE {
@@ -247,7 +259,7 @@ mod tests {
         for _ in 0..20 {
             p.after_minor(p.nursery, p.nursery / 2, 1 << 30, (p.nursery as u64) / 4, 1 << 30);
         }
-        assert!(p.nursery < USUAL.1 && p.nursery as u64 / 4 <= PAUSE_GOAL, "{}", p.nursery);
+        assert!(p.nursery < USUAL && p.nursery as u64 / 4 <= PAUSE_GOAL, "{}", p.nursery);
     }
 
     #[test]
@@ -286,7 +298,7 @@ mod tests {
         for _ in 0..20 {
             p.after_minor(p.nursery, 0, 1 << 30, 10_000, 100_000);
         }
-        assert_eq!(p.nursery, USUAL.1, "collections took a tenth of the time");
+        assert_eq!(p.nursery, USUAL, "collections took a tenth of the time");
     }
 
     #[test]

@@ -13,6 +13,16 @@ pub(crate) fn cpu_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
+/// Bytes of the second cache of a core; `None` if nobody tells.
+pub(crate) fn cache_of_core() -> Option<usize> {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: asks for a number.
+    let bytes = unsafe { libc::sysconf(libc::_SC_LEVEL2_CACHE_SIZE) };
+    #[cfg(not(target_env = "gnu"))]
+    let bytes = 0;
+    usize::try_from(bytes).ok().filter(|bytes| *bytes > 0)
+}
+
 /// The limit of the process's address space, in bytes; `None` if there is none.
 pub(crate) fn address_space_limit() -> Option<usize> {
     getrlimit(Resource::As).current.map(|bytes| bytes.try_into().unwrap_or(usize::MAX))
