@@ -15,6 +15,11 @@
 //! processor time grows: one comes after one part in [`PERIODS`] of it, at least [`SHORTEST`], at most
 //! [`LONGEST`].
 //!
+//! Waking the thread costs more than the tick: some fifty microseconds on a virtual machine, a percent of a
+//! processor with a tick each [`LONGEST`]. So while no domain waits for a tick ([`Specializer::awaited`]: what
+//! runs is machine code, or has been recorded for nothing and is not looked at for a while) they come more
+//! rarely ([`Calm`]), and each stands for as many as have been left out.
+//!
 //! The thread sleeps by the clock, but where others run too, or the program waits for most of the time,
 //! little of its processor time goes by meanwhile, and each tick would cost it several times as much of that.
 //! So where too little goes by a tick is put off, once, for as long as the rest is expected to take
@@ -47,7 +52,7 @@ use perilune_syntax::Proto;
 use perilune_vm::interrupt::{INSTALL, InterruptHandle, TICK};
 use perilune_vm::machine::{Log, MachineCode, Recording, Specializer, Unexpected};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -63,6 +68,10 @@ const SHORTEST: Duration = Duration::from_millis(2);
 const LONGEST: Duration = Duration::from_millis(5);
 /// In between: this part of what the program has taken.
 const PERIODS: u32 = 8;
+/// While nobody waits for a tick, they come more rarely: after so many half as often,
+const CALM: u32 = 3;
+/// and at most doubled so often.
+const MOST_CALM: u32 = 2;
 /// A tick is put off by at most so many periods.
 const MOST_PUT_OFF: u32 = 8;
 /// How much of the processor the program has is asked of so much time by the clock.
@@ -97,6 +106,10 @@ struct Shared {
     news: Condvar,
     /// How many ticks have been seen by domains.
     seen: AtomicU64,
+    /// The next one is waited for ([`Specializer::awaited`]).
+    awaited: AtomicBool,
+    /// As many ticks as the last one stands for.
+    each: AtomicU32,
     /// There are no ticks, until one is seen.
     stopped: AtomicBool,
     /// What runs is to be recorded.
@@ -132,6 +145,8 @@ impl Background {
             mail: Mutex::default(),
             news: Condvar::new(),
             seen: AtomicU64::new(0),
+            awaited: AtomicBool::new(false),
+            each: AtomicU32::new(1),
             stopped: AtomicBool::new(false),
             due: AtomicBool::new(false),
             spent: AtomicBool::new(false),
@@ -153,6 +168,17 @@ impl Background {
             // Without a thread recordings go nowhere, and everything is interpreted.
             let _ = perilune_heap::space::spawn("compiler".into(), STACK, move || shared.work());
         });
+    }
+
+    /// A domain has seen a tick, or begins.
+    fn see(&self) {
+        self.begin();
+        self.shared.seen.fetch_add(1, Ordering::SeqCst);
+        if self.shared.stopped.load(Ordering::SeqCst) {
+            // Under the lock: the thread is either before its look at the count, or waiting.
+            let _mail = self.shared.mail();
+            self.shared.news.notify_one();
+        }
     }
 }
 
@@ -225,6 +251,7 @@ impl Shared {
         // The next tick has been put off.
         let mut late = false;
         let mut stopped = false;
+        let mut calm = Calm::default();
         loop {
             match self.next(period, before) {
                 Err(()) => return,
@@ -234,12 +261,13 @@ impl Shared {
                     let retirements = self.compiler.retirements();
                     let codes = self.compiler.compile(recording, Some(&mut budget));
                     let codes: Vec<_> = codes.into_iter().map(|(_, code)| code).collect();
+                    budget.program();
                     self.spent.store(budget.is_spent(), Ordering::Relaxed);
                     if !codes.is_empty() || retirements != self.compiler.retirements() {
                         self.publish(&codes);
                     }
                     if !codes.is_empty() {
-                        period = SOON;
+                        (period, calm) = (SOON, Calm::default());
                     }
                 }
                 Ok(None) => {
@@ -249,10 +277,11 @@ impl Shared {
                     if std::mem::take(&mut stopped) {
                         // The last tick has only just been seen.
                         (before, period, rate) = (seen, regular, Rate::new(now, program));
+                        calm = Calm::default();
                         continue;
                     }
                     rate.learn(now, program);
-                    if let Some(more) = rate.puts_off(regular).filter(|_| !late) {
+                    if let Some(more) = rate.puts_off(period.max(regular)).filter(|_| !late) {
                         (period, late) = (more, true);
                         continue;
                     }
@@ -263,15 +292,33 @@ impl Shared {
                     if budget.is_due() {
                         self.due.store(true, Ordering::Relaxed);
                     }
+                    self.each.store(calm.each(), Ordering::Relaxed);
+                    calm.goes_on(self.awaited.swap(false, Ordering::Relaxed));
                     self.tick();
                     if unseen >= UNSEEN {
                         (unseen, stopped) = (0, true);
                         self.stopped.store(true, Ordering::SeqCst);
                     }
-                    period = regular;
+                    period = regular * calm.each();
                 }
             }
         }
+    }
+}
+
+/// For how many ticks in a row nobody has waited.
+#[derive(Default)]
+struct Calm(u32);
+
+impl Calm {
+    /// As many regular ticks as the next one stands for.
+    fn each(&self) -> u32 {
+        1 << (self.0 / CALM).min(MOST_CALM)
+    }
+
+    /// There is one more, since somebody waits for it or not.
+    fn goes_on(&mut self, awaited: bool) {
+        self.0 = if awaited { 0 } else { self.0.saturating_add(1) };
     }
 }
 
@@ -336,17 +383,16 @@ impl Specializer for Background {
             }
         }
         // It has no tick yet that it could see.
-        self.ticked();
+        self.see();
     }
 
-    fn ticked(&self) {
-        self.begin();
-        self.shared.seen.fetch_add(1, Ordering::SeqCst);
-        if self.shared.stopped.load(Ordering::SeqCst) {
-            // Under the lock: the thread is either before its look at the count, or waiting.
-            let _mail = self.shared.mail();
-            self.shared.news.notify_one();
-        }
+    fn ticked(&self) -> u32 {
+        self.see();
+        self.shared.each.load(Ordering::Relaxed)
+    }
+
+    fn awaited(&self) {
+        self.shared.awaited.store(true, Ordering::Relaxed);
     }
 
     fn may_compile(&self) -> bool {
@@ -423,6 +469,21 @@ mod tests {
         assert!(more > PERIOD * 9 / 10 && more < PERIOD * 11 / 10, "{more:?}");
         assert_eq!(rate(0.001).puts_off(PERIOD), Some(PERIOD * MOST_PUT_OFF));
         assert_eq!(rate(0.0).puts_off(PERIOD), Some(PERIOD * MOST_PUT_OFF));
+    }
+
+    #[test]
+    fn ticks_that_nobody_waits_for_get_rarer() {
+        let mut calm = Calm::default();
+        let each: Vec<u32> = (0..10)
+            .map(|_| {
+                let each = calm.each();
+                calm.goes_on(false);
+                each
+            })
+            .collect();
+        assert_eq!(each, [1, 1, 1, 2, 2, 2, 4, 4, 4, 4]);
+        calm.goes_on(true);
+        assert_eq!(calm.each(), 1);
     }
 
     #[test]

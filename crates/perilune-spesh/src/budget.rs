@@ -227,8 +227,7 @@ impl Budget {
     }
 
     /// Nothing more is to be spent for now.
-    pub fn is_spent(&mut self) -> bool {
-        self.program();
+    pub fn is_spent(&self) -> bool {
         if self.room() <= 0 {
             self.returns_at(self.program);
             return true;
@@ -286,8 +285,8 @@ impl Budget {
     }
 
     /// Whether it is time for an appointment, which is over then.
-    pub fn is_due(&mut self) -> bool {
-        let due = self.program() >= self.later.get();
+    pub fn is_due(&self) -> bool {
+        let due = self.program >= self.later.get();
         if due {
             self.later.set(u64::MAX);
         }

@@ -315,7 +315,7 @@ impl Compiler {
     ) -> (Vec<(usize, Arc<MachineCode>)>, u64) {
         let program = budget.as_deref_mut().map_or(0, Budget::program);
         let window = self.profiles.begins(&recording, program);
-        let is_spent = budget.as_deref_mut().is_some_and(Budget::is_spent);
+        let is_spent = budget.as_deref().is_some_and(Budget::is_spent);
         let purse = budget.map(|budget| (&*budget, window));
         // A call that leaves machine code costs its caller more than a small function does.
         let counts = |log: &Log| log.weight() + log.calls() as u64 * lower::LEAVING as u64;

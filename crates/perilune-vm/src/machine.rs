@@ -365,8 +365,13 @@ pub trait Specializer: std::fmt::Debug + Send + Sync {
     /// A domain begins, with this to interrupt it: it wants ticks ([`crate::interrupt::TICK`]) and new
     /// machine code.
     fn attach(&self, _domain: InterruptHandle) {}
-    /// A domain has seen its tick.
-    fn ticked(&self) {}
+    /// A domain has seen its tick: as many as this stands for, since ticks come more rarely where nobody waits
+    /// for one.
+    fn ticked(&self) -> u32 {
+        1
+    }
+    /// A domain waits for its next tick: it may be the one after which what runs is recorded.
+    fn awaited(&self) {}
 
     /// Whether something could be made of a recording now.
     fn may_compile(&self) -> bool {

@@ -33,6 +33,9 @@ const MOST_AGES: u32 = 6;
 /// functions, was looked at twice in a second, when most of it was interpreted still.)
 const MOST_FRUITLESS: u32 = 6;
 
+/// Ticks that are as near as this are waited for: one may stand for several.
+const NEAR: u32 = 4;
+
 /// What a tick counts for when there has been one more.
 const FADES: f32 = 0.9;
 /// What earlier ones count for once there is new machine code.
@@ -53,6 +56,8 @@ pub(crate) enum Finds {
 pub(crate) struct Ticks {
     /// How many have been seen.
     seen: u32,
+    /// As many of them as the last one stands for.
+    last: u32,
     /// How many found a function that has no machine code, since the last recording.
     warm: u32,
     /// None is looked at before that many have been seen.
@@ -70,7 +75,7 @@ pub(crate) struct Ticks {
 
 impl Default for Ticks {
     fn default() -> Ticks {
-        Ticks { seen: 0, warm: 0, next: 0, fruitless: 0, eager: true, looked: 0.0, cold: 0.0, put_off: false }
+        Ticks { seen: 0, last: 1, warm: 0, next: 0, fruitless: 0, eager: true, looked: 0.0, cold: 0.0, put_off: false }
     }
 }
 
@@ -87,6 +92,11 @@ impl Ticks {
         (self.cold + PRIOR) / (self.looked + PRIOR)
     }
 
+    /// Whether the next tick that finds a function cold may begin a recording.
+    fn may_soon_record(&self) -> bool {
+        self.seen.saturating_add(NEAR) >= self.next
+    }
+
     /// There is new machine code: what ticks found before says less.
     fn change(&mut self) {
         (self.looked, self.cold) = (self.looked * CHANGED, self.cold * CHANGED);
@@ -94,8 +104,10 @@ impl Ticks {
 
     /// One more, whether it finds a function `cold`, without machine code: whether to record.
     fn count(&mut self, cold: bool) -> bool {
-        self.looked = self.looked * FADES + 1.0;
-        self.cold = self.cold * FADES + cold as u8 as f32;
+        for _ in 0..self.last {
+            self.looked = self.looked * FADES + 1.0;
+            self.cold = self.cold * FADES + cold as u8 as f32;
+        }
         if self.seen < self.next {
             return false;
         }
@@ -117,8 +129,8 @@ impl Vm {
     pub(crate) fn tick(&mut self, finds: Finds) {
         let machine = &mut self.lua.machine;
         let Some(specializer) = machine.specializer.clone() else { return };
-        specializer.ticked();
-        machine.ticks.seen = machine.ticks.seen.saturating_add(1);
+        machine.ticks.last = specializer.ticked();
+        machine.ticks.seen = machine.ticks.seen.saturating_add(machine.ticks.last);
         self.look_at_running(finds);
     }
 
@@ -156,6 +168,9 @@ impl Vm {
             let cold = cold && specializer.may_compile();
             if self.lua.machine.ticks.count(cold) || (cold && specializer.is_due()) {
                 self.begin_log(inst);
+            }
+            if cold && self.lua.machine.ticks.may_soon_record() {
+                specializer.awaited();
             }
         }
     }
@@ -196,4 +211,30 @@ unsafe fn is_compiled(inst: *mut ProtoInst, at: usize) -> bool {
         let is_there = code.starts || code.is_entered_at(at) || code.is_entered_at(at.wrapping_sub(1));
         is_there && !code.is_given_up()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tick_that_stands_for_several_fades_what_was_found_as_they_would() {
+        let (mut one, mut four) = (Ticks::default(), Ticks::default());
+        one.count(true);
+        four.count(true);
+        (0..4).for_each(|_| drop(one.count(false)));
+        four.last = 4;
+        four.count(false);
+        assert!((one.interpreted() - four.interpreted()).abs() < 1e-6);
+    }
+
+    #[test]
+    fn ticks_are_waited_for_when_the_next_recording_is_near() {
+        let mut ticks = Ticks { seen: 10, next: 20, ..Ticks::default() };
+        assert!(!ticks.may_soon_record());
+        ticks.seen = 20 - NEAR;
+        assert!(ticks.may_soon_record());
+        ticks.seen = 30;
+        assert!(ticks.may_soon_record());
+    }
 }
