@@ -54,6 +54,8 @@ const NOTABLE: usize = 64;
 
 static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 static HEAPS: AtomicUsize = AtomicUsize::new(0);
+/// How many heaps there are.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
 static ARRAYS: AtomicUsize = AtomicUsize::new(0);
 /// A thread may have passed on that it has freed what another one has not yet said that it has added.
 static MESSAGES: AtomicIsize = AtomicIsize::new(0);
@@ -216,6 +218,7 @@ pub(crate) struct Reported {
 
 impl Default for Reported {
     fn default() -> Reported {
+        COUNT.fetch_add(1, Relaxed);
         Reported {
             bytes: 0,
             since: 0,
@@ -270,7 +273,13 @@ impl Reported {
 impl Drop for Reported {
     fn drop(&mut self) {
         self.report(0);
+        COUNT.fetch_sub(1, Relaxed);
     }
+}
+
+/// How many heaps the program has.
+pub(crate) fn heap_count() -> usize {
+    COUNT.load(Relaxed)
 }
 
 #[cfg(test)]

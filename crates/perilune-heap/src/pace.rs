@@ -19,6 +19,7 @@
 //! halved meanwhile, so that slices come often enough. Marking goes at several bytes per byte promoted, hence
 //! a major ends before the heap has grown much further.
 
+use crate::account::heap_count;
 use crate::sys::cache_of_core;
 use crate::{HeapOptions, Mode, Params};
 use std::sync::OnceLock;
@@ -38,6 +39,8 @@ const SMALLEST: usize = 128 << 10;
 const USUAL: usize = 2 << 20;
 /// and below what a core's second cache holds, between these, unless a quarter of the live bytes is more.
 const CACHED: (usize, usize) = (256 << 10, 1 << 20);
+/// So few heaps are not more than there are cores.
+const FEW: usize = 4;
 /// When everything survives, a nursery of this size takes about a millisecond.
 const LARGEST: usize = 8 << 20;
 /// Majors of small heaps are not worth starting for less growth than this.
@@ -56,11 +59,22 @@ const MOST_PROMOTIONS: u32 = 7;
 /// Bytes allocated after which a generational heap starts a major though it has not grown.
 const VOLUME: u64 = 48 << 20;
 
-/// What a nursery without much survival grows to beside so many live bytes.
-fn usual(live: usize) -> usize {
+/// What a nursery without much survival grows to beside so many live bytes, in a program of so many heaps.
+fn usual(live: usize, heaps: usize) -> usize {
     static CACHE: OnceLock<usize> = OnceLock::new();
     let cache = *CACHE.get_or_init(|| cache_of_core().unwrap_or(CACHED.1 / 2).clamp(CACHED.0, CACHED.1));
-    (live / 4).clamp(cache, USUAL)
+    (live / 4).clamp(share(cache, heaps), USUAL)
+}
+
+/// What one of so many heaps has of the caches of all cores, each of so many bytes: what runs in turn on a core
+/// shares its cache. So a thousand domains take no more memory than with the smallest nurseries.
+fn share(cache: usize, heaps: usize) -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    if heaps <= FEW {
+        return cache;
+    }
+    let cores = *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from));
+    (cache * cores.max(FEW) / heaps).clamp(CACHED.0, cache)
 }
 
 /// The state of the pacing.
@@ -172,7 +186,7 @@ impl Pace {
         let weight = if now > self.cost { 0.5 } else { 0.2 };
         self.cost += (now.min(self.cost * 3.0) - self.cost) * weight;
         let bearable = (PAUSE_GOAL as f64 * 0.7 / self.cost.max(1e-6) * 1024.0).min(LARGEST as f64) as usize;
-        let usual = usual(live);
+        let usual = usual(live, heap_count());
         let most = if kept > young / 8 {
             (live / 4).max(usual)
         } else if ns > all_ns / FAIR_SHARE {
@@ -299,6 +313,14 @@ mod tests {
             p.after_minor(p.nursery, 0, 1 << 30, 10_000, 100_000);
         }
         assert_eq!(p.nursery, USUAL, "collections took a tenth of the time");
+    }
+
+    #[test]
+    fn many_heaps_share_the_caches() {
+        let alone = usual(0, 1);
+        assert!((CACHED.0..=CACHED.1).contains(&alone));
+        assert_eq!([usual(0, FEW), usual(0, 1_000_000)], [alone, CACHED.0]);
+        assert_eq!([usual(64 << 20, 1), usual(64 << 20, 1_000_000)], [USUAL; 2], "one with much to look at");
     }
 
     #[test]
