@@ -67,6 +67,14 @@ impl Sequence {
         Ok(Sequence::Object(object))
     }
 
+    /// Element `i` will soon be looked at.
+    #[inline]
+    pub(crate) fn foresee(self, vm: &Vm, i: i64) {
+        if let Sequence::Raw(table) = self {
+            vm.foresee(table, i);
+        }
+    }
+
     pub(crate) fn len(self, vm: &mut Vm) -> LuaResult<i64> {
         match self {
             Sequence::Raw(table) => Ok(vm.raw_len(table)),

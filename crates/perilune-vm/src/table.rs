@@ -75,9 +75,13 @@ use crate::frame::{F_NATIVE, frame};
 use crate::native::{LuaResult, Thrown};
 use crate::object::{ArrayKind, LuaString, TABLE_IS_PROTO, Table};
 use crate::shape;
+use crate::sys::prefetch;
 use crate::value::{Gc, Tag, Value};
 use perilune_heap::{Heap, Obj};
 use std::ptr::null_mut;
+
+/// Bytes that the processor fetches at a time.
+const CACHE_LINE: usize = 64;
 
 /// Bit of `Header::flags` of a table: the hash part may have positive integer keys.
 pub(crate) const TABLE_INT_NODES: u8 = 4;
@@ -351,6 +355,22 @@ impl Vm {
     #[inline(always)]
     pub fn raw_get_int(&self, t: Gc<Table>, i: i64) -> Value {
         t.get_int(i)
+    }
+
+    /// What is at `i`, if that is an object in the array, will soon be looked at: has the processor fetch the
+    /// beginning of it.
+    #[inline]
+    pub fn foresee(&self, t: Gc<Table>, i: i64) {
+        let at = (i as u64).wrapping_sub(1);
+        if t.kind == ArrayKind::General && at < t.array_len as u64 {
+            // SAFETY: an element of the array.
+            let value = unsafe { t.element(at as usize) };
+            if value.is_collectable() {
+                let address = value.payload() as *const u8;
+                prefetch(address);
+                prefetch(address.wrapping_add(CACHE_LINE));
+            }
+        }
     }
 
     /// The value of the string key `key`, interned or not.
