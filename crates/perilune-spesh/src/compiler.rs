@@ -514,7 +514,7 @@ impl Compiler {
             What::Draft(drafted) => drafted.draft.size,
             What::Forecast(forecast) => forecast.size(),
         };
-        let price = self.price.of(size, self.profiles.compiled(&log));
+        let price = self.price.of(size, self.profiles.compiled(&log, &unit));
         Some(Candidate { number, log, unit, what, part, price })
     }
 
@@ -525,7 +525,7 @@ impl Compiler {
         }
         let usual = one.part * one.log.weight() as f64;
         let drafted = Box::new(self.drafted(usual, &one.log, &one.unit, purse)?);
-        let price = self.price.of(drafted.draft.size, self.profiles.compiled(&one.log));
+        let price = self.price.of(drafted.draft.size, self.profiles.compiled(&one.log, &one.unit));
         Some(Candidate { what: What::Draft(drafted), price, ..one })
     }
 
@@ -554,7 +554,7 @@ impl Compiler {
         // Before the draft, which costs some of what compiling does: what would be saved if every instruction
         // were done as well as can be. Others may depend on it, so it need not be worth it alone. Drafts of
         // which nothing came get dearer.
-        let price = self.price.of_bytecode(unit.len(), self.profiles.compiled(log));
+        let price = self.price.of_bytecode(unit.len(), self.profiles.compiled(log, unit));
         let price = price * PROMISING * f64::exp2(self.profiles.tries(log) as f64);
         let is_worth_it = match purse {
             Some((budget, window)) => {

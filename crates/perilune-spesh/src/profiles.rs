@@ -338,7 +338,8 @@ impl Profiles {
     /// How often it has been tried to make machine code of a log's function.
     pub fn tries(&self, log: &Log) -> u32 {
         let profiles = self.lock();
-        profiles.get(&(Arc::as_ptr(log.proto()) as usize)).map_or(0, |profile| profile.tries.min(30))
+        let of_nothing = |profile: &Profile| profile.tries.saturating_sub(profile.compiled).min(30);
+        profiles.get(&(Arc::as_ptr(log.proto()) as usize)).map_or(0, of_nothing)
     }
 
     /// Nothing would be gained by code of a log's function, which would cost this part of what the
@@ -383,9 +384,13 @@ impl Profiles {
         }
     }
 
-    /// How often there has been machine code of a log's function.
-    pub fn compiled(&self, log: &Log) -> u32 {
-        self.lock().get(&(Arc::as_ptr(log.proto()) as usize)).map_or(0, |profile| profile.compiled)
+    /// How often there has been machine code of this that did not last: none, if there is some that has only
+    /// other loops of the function.
+    pub fn compiled(&self, log: &Log, unit: &Unit) -> u32 {
+        let profiles = self.lock();
+        let Some(profile) = profiles.get(&(Arc::as_ptr(log.proto()) as usize)) else { return 0 };
+        let is_more = profile.code().is_some() && profile.code.as_ref().is_some_and(|(made, _)| !made.covers(unit));
+        if is_more { 0 } else { profile.compiled }
     }
 
     /// The code of a log's function, if it has all of this.
