@@ -75,6 +75,7 @@ mod room;
 mod rounds;
 mod site;
 mod stepper;
+mod switching;
 mod ticks;
 mod unexpected;
 
@@ -101,6 +102,7 @@ pub(crate) use entry::{
     op_enter_plain, step,
 };
 pub(crate) use natives::call_native;
+pub(crate) use switching::{call_resume, call_yield, iterate_coroutine};
 use patience::Patience;
 use room::Use;
 

@@ -39,7 +39,7 @@ use std::sync::atomic::Ordering;
 ///
 /// # Safety
 /// A live instance, and a `pc` of a frame of it.
-#[inline]
+#[inline(always)]
 pub(super) unsafe fn entry_at(inst: *mut ProtoInst, pc: *const Instr) -> Option<u32> {
     // SAFETY: the caller's promise.
     unsafe {
@@ -57,16 +57,81 @@ pub(super) unsafe fn entry_at(inst: *mut ProtoInst, pc: *const Instr) -> Option<
     }
 }
 
+/// A frame that has been entered.
+#[derive(Clone, Copy)]
+pub(super) struct Began {
+    pub running: *mut Value,
+    /// How far it was from its caller's.
+    pub distance: usize,
+    /// Where it was.
+    pub pc: *const Instr,
+    pub inst: *mut ProtoInst,
+}
+
 /// Runs what the frame that waits has called, as far as it is machine code. [`STAY`]: that frame is to go on,
 /// at the `pc` of its record. Whatever else it is, machine code returns it.
 ///
 /// # Safety
 /// The frame has been waiting since `waiting` was made, and the state is as handlers leave it.
 pub(super) unsafe fn drive(vm: *mut Vm, waiting: Waiting) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe { drive_from(vm, waiting, false) }
+}
+
+/// The same where a frame has been entered, whose machine code has answered this.
+///
+/// # Safety
+/// As there, but for the answer, on which nobody has acted yet.
+#[inline(never)]
+pub(super) unsafe fn drive_on(vm: *mut Vm, waiting: Waiting, began: Began, answer: u64) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut left = false;
+        match answered(vm, began, answer, &mut left) {
+            Some(exit) => exit,
+            None => drive_from(vm, waiting, left),
+        }
+    }
+}
+
+/// Acts on the answer of the machine code of a frame: what to return, if it does not go on.
+///
+/// # Safety
+/// The frame's code has just been left with it.
+#[inline(always)]
+unsafe fn answered(vm: *mut Vm, began: Began, answer: u64, left: &mut bool) -> Option<u64> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match follow(vm, answer) {
+            LEAVE => {
+                let now = (*vm).lua.base;
+                if now == began.running && (*frame(now)).pc == began.pc {
+                    return Some(LEAVE);
+                }
+                *left = true;
+                None
+            }
+            REFUSED => {
+                (*(*began.inst).machine).exits.refused();
+                Some(LEAVE)
+            }
+            other if other < CODES => Some(other),
+            returned => {
+                (*vm).lua.base = (returned as *mut Value).sub(began.distance);
+                None
+            }
+        }
+    }
+}
+
+/// Drives on what the frame that waits has called, after a frame has left machine code or not.
+///
+/// # Safety
+/// As [`drive`].
+unsafe fn drive_from(vm: *mut Vm, waiting: Waiting, mut left: bool) -> u64 {
     // SAFETY: the caller's promise; whatever runs is a complete frame, since the interpreter or machine code
     // has left it to be gone on with.
     unsafe {
-        let mut left = false;
         loop {
             let running = (*vm).lua.base;
             if (*vm).lua.machine.watched {
@@ -94,21 +159,10 @@ pub(super) unsafe fn drive(vm: *mut Vm, waiting: Waiting) -> u64 {
             if entry == MachineCode::START {
                 (*f).pc = (*(*inst).proto).code.as_ptr();
             }
-            let pc = (*f).pc;
-            match follow(vm, start_at(vm, running, inst, entry)) {
-                LEAVE => {
-                    let now = (*vm).lua.base;
-                    if now == running && (*frame(now)).pc == pc {
-                        return LEAVE;
-                    }
-                    left = true;
-                }
-                REFUSED => {
-                    (*(*inst).machine).exits.refused();
-                    return LEAVE;
-                }
-                other if other < CODES => return other,
-                returned => (*vm).lua.base = (returned as *mut Value).sub(distance),
+            let began = Began { running, distance, pc: (*f).pc, inst };
+            let answer = start_at(vm, running, inst, entry);
+            if let Some(exit) = answered(vm, began, answer, &mut left) {
+                return exit;
             }
         }
     }

@@ -1,6 +1,7 @@
 //! From the interpreter into machine code, and back for one instruction.
 
 use super::callees::{drive, entry_at, quick_return, quick_tail_of_native};
+use super::switching::yield_at_tail;
 use super::{Active, CODES, ENTER, EXITED, FAILED, LEAVE, MachineCode, REFUSED, RETURNED, Run, STAY, TAIL};
 use crate::Vm;
 use crate::frame::{CONT_ENTER, F_CONT, F_TAIL, F_VARARG, frame};
@@ -555,7 +556,7 @@ pub(crate) unsafe extern "C-unwind" fn follow(vm: *mut Vm, mut answer: u64) -> u
 ///
 /// # Safety
 /// The instance is that of the frame's function, and has machine code with this entry.
-#[inline]
+#[inline(always)]
 pub(super) unsafe fn start_at(vm: *mut Vm, base: *mut Value, inst: *mut ProtoInst, entry: u32) -> u64 {
     // SAFETY: the caller's promise; the record stays here until it is taken out of the list.
     unsafe {
@@ -691,6 +692,9 @@ pub(crate) unsafe extern "C-unwind" fn finish(
         if !(*vm).lua.machine.watched {
             if let Some(answer) = quick_return(vm, base, *pc) {
                 return answer;
+            }
+            if yield_at_tail(vm, base, pc) {
+                return LEAVE;
             }
             tail = quick_tail_of_native(vm, base, pc);
         }

@@ -373,6 +373,22 @@ pub fn call_special() -> usize {
     super::call_special as *const () as usize
 }
 
+/// As [`call_special`] where it has always been `coroutine.resume`, or functions of coroutines.
+pub fn call_resume() -> usize {
+    super::call_resume as *const () as usize
+}
+
+/// The address of the function that does one `TFORCALL` whose iterator has always been the function of a
+/// coroutine, as [`iterate_native`] would.
+pub fn iterate_coroutine() -> usize {
+    super::iterate_coroutine as *const () as usize
+}
+
+/// As [`call_special`] where it has always been `coroutine.yield`.
+pub fn call_yield() -> usize {
+    super::call_yield as *const () as usize
+}
+
 /// The address of the function that does one `CALL` of a native that calls no Lua, as [`step`] would.
 pub fn call_native() -> usize {
     super::call_native as *const () as usize

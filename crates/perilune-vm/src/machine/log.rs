@@ -31,9 +31,11 @@ use perilune_syntax::{Instr, Op, Proto};
 use perilune_trace::clock::ticks;
 use perilune_trace::cputime::now_ns;
 use perilune_trace::event::{self, Count};
-use std::collections::HashMap;
 use std::ptr::null_mut;
 use std::sync::Arc;
+
+/// By small numbers, and by addresses: nobody from without chooses them.
+type Map<K, V> = std::collections::HashMap<K, V, foldhash::fast::FixedState>;
 
 /// So many callers of a function are told apart.
 const MOST_CALLERS: usize = 16;
@@ -53,13 +55,13 @@ pub struct Log {
     sites: Box<[Site]>,
     /// By instruction, GETFIELD or SELF: how tables that lack the field come by it. More than [`MOST_PATHS`]:
     /// there were others.
-    paths: HashMap<usize, Vec<Path>>,
+    paths: Map<usize, Vec<Path>>,
     /// By instruction, an operator, or a call of tables: where it has found a metamethod; `None`: in several
     /// places.
-    operators: HashMap<usize, Option<OperatorPlace>>,
+    operators: Map<usize, Option<OperatorPlace>>,
     /// By instruction, GETFIELD or SETFIELD: where the metamethod for a field that tables lacked was; `None`:
     /// in several places.
-    accesses: HashMap<usize, Option<AccessPlace>>,
+    accesses: Map<usize, Option<AccessPlace>>,
     /// By instruction: tags of all registers where a loop begins, and at 0 where the function does.
     heads: Vec<Option<Box<[Tags]>>>,
 }
@@ -175,7 +177,7 @@ impl Log {
 }
 
 /// Instruction `at` has found something there, or nothing that can be told. What it has always found stays.
-fn found<T: PartialEq>(known: &mut HashMap<usize, Option<T>>, at: usize, place: Option<T>) {
+fn found<T: PartialEq>(known: &mut Map<usize, Option<T>>, at: usize, place: Option<T>) {
     match known.get_mut(&at) {
         None => drop(known.insert(at, place)),
         Some(known) if *known != place => *known = None,
@@ -220,7 +222,7 @@ pub(crate) struct Logging {
     /// The first is that of the hot function. An instance stands here as long as it lives.
     logs: Vec<(*mut ProtoInst, Log)>,
     /// Where each instance is in `logs`.
-    numbers: HashMap<*mut ProtoInst, usize>,
+    numbers: Map<*mut ProtoInst, usize>,
     /// The instruction that is under way: number of the log, base, number in the function.
     last: Option<(usize, *mut Value, usize)>,
     seen: u32,
@@ -283,9 +285,9 @@ impl Logging {
             calls_from_natives: 0,
             callers: Vec::new(),
             sites: vec![Site::default(); count].into_boxed_slice(),
-            paths: HashMap::new(),
-            operators: HashMap::new(),
-            accesses: HashMap::new(),
+            paths: Map::default(),
+            operators: Map::default(),
+            accesses: Map::default(),
             heads,
         };
         self.logs.push((inst, log));
@@ -380,10 +382,10 @@ impl Vm {
             quota,
             lesson,
             logs: Vec::new(),
-            numbers: HashMap::new(),
+            numbers: Map::default(),
             last: None,
             seen: 0,
-            begun: (now_ns(), ticks()),
+            begun: if lesson { (0, 0) } else { (now_ns(), ticks()) },
             since: 0,
             library: 0,
             rounds,

@@ -100,10 +100,10 @@ pub(crate) unsafe extern "C-unwind" fn iterate_native(
             Kind::Wrap => false,
             _ => return step(vm, base, k, pc),
         };
+        let wanted = i.b() as i16;
         copy(func, a);
         copy(own, a.add(1));
         copy(own.add(1), a.add(2));
-        let wanted = i.b() as i16;
         if plain {
             save!(vm, base, pc.add(1));
             return run_native(vm, base, &*native, func, top, wanted);
