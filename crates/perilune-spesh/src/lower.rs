@@ -749,13 +749,11 @@ impl<'a, 'b> Lowering<'a, 'b> {
         self.stepped = true;
         self.flush_all();
         let does = match self.site(at).native {
-            Some(native) if self.code(at).op() == Some(Op::TForCall) => {
-                match native.calls_no_lua() {
-                    true => layout::iterate_native(),
-                    false if native.kind == Kind::Wrap => layout::iterate_coroutine(),
-                    false => layout::step(),
-                }
-            }
+            Some(native) if self.code(at).op() == Some(Op::TForCall) => match native.calls_no_lua() {
+                true => layout::iterate_native(),
+                false if native.kind == Kind::Wrap => layout::iterate_coroutine(),
+                false => layout::step(),
+            },
             Some(_) if self.code(at).op() != Some(Op::Call) => layout::step(),
             Some(native) if self.site(at).is_special() => match native.kind {
                 Kind::Resume | Kind::Wrap => layout::call_resume(),

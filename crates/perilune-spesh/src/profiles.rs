@@ -389,7 +389,8 @@ impl Profiles {
     pub fn compiled(&self, log: &Log, unit: &Unit) -> u32 {
         let profiles = self.lock();
         let Some(profile) = profiles.get(&(Arc::as_ptr(log.proto()) as usize)) else { return 0 };
-        let is_more = profile.code().is_some() && profile.code.as_ref().is_some_and(|(made, _)| !made.covers(unit));
+        let is_more =
+            profile.code().is_some() && profile.code.as_ref().is_some_and(|(made, _)| !made.covers(unit));
         if is_more { 0 } else { profile.compiled }
     }
 

@@ -102,9 +102,9 @@ pub(crate) use entry::{
     op_enter_plain, step,
 };
 pub(crate) use natives::call_native;
-pub(crate) use switching::{call_resume, call_yield, iterate_coroutine};
 use patience::Patience;
 use room::Use;
+pub(crate) use switching::{call_resume, call_yield, iterate_coroutine};
 
 use crate::Vm;
 use crate::interp::Handlers;

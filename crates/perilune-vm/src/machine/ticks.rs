@@ -75,7 +75,17 @@ pub(crate) struct Ticks {
 
 impl Default for Ticks {
     fn default() -> Ticks {
-        Ticks { seen: 0, last: 1, warm: 0, next: 0, fruitless: 0, eager: true, looked: 0.0, cold: 0.0, put_off: false }
+        Ticks {
+            seen: 0,
+            last: 1,
+            warm: 0,
+            next: 0,
+            fruitless: 0,
+            eager: true,
+            looked: 0.0,
+            cold: 0.0,
+            put_off: false,
+        }
     }
 }
 
@@ -222,7 +232,9 @@ mod tests {
         let (mut one, mut four) = (Ticks::default(), Ticks::default());
         one.count(true);
         four.count(true);
-        (0..4).for_each(|_| drop(one.count(false)));
+        for _ in 0..4 {
+            one.count(false);
+        }
         four.last = 4;
         four.count(false);
         assert!((one.interpreted() - four.interpreted()).abs() < 1e-6);
