@@ -22,6 +22,11 @@ impl ChunkTable {
         ChunkTable { lowest: usize::MAX, highest: 0, slots: Vec::new(), used: 0 }
     }
 
+    /// What has ever been mapped lies in here.
+    pub fn range(&self) -> core::ops::Range<usize> {
+        self.lowest..self.highest
+    }
+
     fn home(&self, base: usize) -> usize {
         let hash = (base / CHUNK).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (hash >> 32) & (self.slots.len() - 1)

@@ -132,12 +132,8 @@ impl RootVisitor for Marker<'_> {
     }
 
     fn words(&mut self, lo: usize, hi: usize) {
-        let mut at = lo & !7;
-        while at < hi {
-            // SAFETY: a native stack in use.
-            self.mark_conservative(unsafe { perilune_heap::stack_word(at) });
-            at += 8;
-        }
+        // SAFETY: a native stack in use.
+        unsafe { self.mark_conservative_range((lo & !7) as *const u8, hi.next_multiple_of(8) as *const u8) };
     }
 }
 
