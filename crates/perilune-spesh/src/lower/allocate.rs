@@ -62,6 +62,10 @@ impl Lowering<'_, '_> {
     /// A new table of this shape, with room for so many fields and elements.
     pub(super) fn allocate(&mut self, shape: u32, fields: usize, elements: usize) -> Value {
         let vm = self.vm;
+        if let Some(maker) = layout::table_maker(fields, elements) {
+            let shape = self.b.ins().iconst(types::I64, shape as i64);
+            return self.leaf(maker, &[vm, shape]);
+        }
         let words = [shape as i64, fields as i64, elements as i64];
         let [shape, fields, elements] = words.map(|n| self.b.ins().iconst(types::I64, n));
         self.leaf(layout::new_table(), &[vm, shape, fields, elements])

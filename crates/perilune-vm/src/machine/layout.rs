@@ -552,6 +552,12 @@ pub fn new_table() -> usize {
     super::leaf::new_table as *const () as usize
 }
 
+/// The address of `fn(vm, shape) -> table`, which does that for so many fields and elements; `None`: there is
+/// none for these.
+pub fn table_maker(fields: usize, elements: usize) -> Option<usize> {
+    super::leaf::table_maker(fields, elements).map(|make| make as *const () as usize)
+}
+
 /// The address of `fn(vm, register, count, start) -> u64`: stores so many values, which follow in the next
 /// registers, into the table in a register, from index `start + 1` on. [`super::NOT_DONE`]: the interpreter
 /// has to do the instruction.
