@@ -36,6 +36,8 @@ pub(super) const SMALL_ARRAY: usize = 64;
 const LARGE: usize = 8 << 10;
 /// Bytes of storage that are not worth giving back.
 const SMALL_STORAGE: usize = 128;
+/// So many elements of a constructor are stored one by one.
+const FEW: usize = 8;
 /// Elements of the first storage.
 const FIRST: usize = 4;
 
@@ -607,6 +609,9 @@ impl Vm {
     pub fn raw_set_list(&mut self, t: Gc<Table>, first: i64, values: &[Value]) -> LuaResult<()> {
         self.check_writable(t)?;
         self.heap.stored_into(t);
+        if first == 1 && self.set_first_few(t, values) {
+            return Ok(());
+        }
         edit(&mut self.heap, t).settle_size();
         let Some(start) = usize::try_from(first - 1).ok().filter(|&start| start <= MAX_ARRAY) else {
             return self.set_each(t, first, values);
@@ -651,6 +656,41 @@ impl Vm {
             table.header.flags &= !TABLE_UNMEASURED;
         }
         Ok(())
+    }
+
+    /// Puts few values, none of them nil, into the array of a table that a constructor has just made, with room
+    /// for them; whether it has: else nothing has been done.
+    #[inline(always)]
+    fn set_first_few(&mut self, t: Gc<Table>, values: &[Value]) -> bool {
+        let Some(&head) = values.first().filter(|_| values.len() <= FEW) else { return false };
+        let is_new = t.array_len == 0 && t.kind == ArrayKind::General;
+        let has_room = values.len() <= t.array_cap as usize;
+        if !is_new || !has_room || t.header.flags & (TABLE_YOUNG | TABLE_HOLES) != 0 {
+            return false;
+        }
+        let first = ArrayKind::of(head);
+        let mut kind = first;
+        for &v in values {
+            if v.is_nil() {
+                return false;
+            }
+            if ArrayKind::of(v) != first {
+                kind = ArrayKind::General;
+            }
+        }
+        let table = edit(&mut self.heap, t);
+        table.kind = kind;
+        for (at, &v) in values.iter().enumerate() {
+            // SAFETY: there is room for all of them, and the kind, whose elements are no larger, fits each.
+            unsafe { table.set_element(at, v) };
+        }
+        table.array_len = values.len() as u32;
+        if table.array_len == table.array_cap {
+            table.header.flags &= !TABLE_UNMEASURED;
+        } else {
+            table.header.flags |= TABLE_UNMEASURED;
+        }
+        true
     }
 
     /// Makes the array of a table that has no elements of just these few values, if none is nil; whether it
