@@ -10,6 +10,7 @@
 //! others had, and nurseries would be made smaller for it.
 
 use crate::sys::cpu_ns;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// For so long one clock is taken to go on as the other does.
@@ -46,12 +47,14 @@ impl ProcessorClock {
     }
 }
 
-/// Tells threads apart that live at the same time.
+/// A number of the calling thread that no other one has, nor will have: a thread may get the memory of one that
+/// has ended, but not its processor time.
 pub(crate) fn thread_mark() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(1);
     std::thread_local! {
-        static MARK: u8 = const { 0 };
+        static MARK: usize = NEXT.fetch_add(1, Ordering::Relaxed);
     }
-    MARK.with(|mark| mark as *const u8 as usize)
+    MARK.with(|mark| *mark)
 }
 
 #[cfg(test)]
@@ -79,5 +82,9 @@ mod tests {
             scope.spawn(|| clock.now(Instant::now())).join().expect("the thread ends")
         });
         assert!(of_another < 5_000_000, "{of_another}");
+        // And so has the next one, which may lie where that one did.
+        let marks = [(); 20].map(|()| std::thread::spawn(thread_mark).join().expect("the thread ends"));
+        let own = thread_mark();
+        assert!(marks.iter().enumerate().all(|(n, mark)| *mark != own && !marks[..n].contains(mark)));
     }
 }
