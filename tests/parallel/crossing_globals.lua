@@ -84,9 +84,14 @@ do
     for i = 1, 50 do t[i] = { i } end
     return t
   end
+  -- What other domains still refer to goes when each of them has collected: a task for each of several rounds.
   local function used()
-    collectgarbage()
-    pool:async(collectgarbage):await()
+    for _ = 1, 3 do
+      collectgarbage()
+      local tasks = {}
+      for i = 1, 16 do tasks[i] = pool:async(collectgarbage) end
+      for i = 1, 16 do tasks[i]:await() end
+    end
     collectgarbage()
     return collectgarbage "count"
   end
