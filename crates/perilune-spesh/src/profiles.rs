@@ -335,7 +335,7 @@ impl Profiles {
         !unit.starts && is_the_same && times > 0 && profile.logs < profile.short.until(made)
     }
 
-    /// How often it has been tried to make machine code of a log's function.
+    /// How often it has been tried in vain to make machine code of a log's function.
     pub fn tries(&self, log: &Log) -> u32 {
         let profiles = self.lock();
         let of_nothing = |profile: &Profile| profile.tries.saturating_sub(profile.compiled).min(30);
