@@ -51,7 +51,7 @@ pub mod clif {
 
 use clif::{
     ExtFuncData, ExternalName, FuncRef, Function, FunctionBuilder, FunctionBuilderContext, Inst, InstBuilder,
-    InstructionData, Opcode, Signature, UserExternalName, UserFuncName, Value,
+    InstructionData, Opcode, Signature, TrapCode, UserExternalName, UserFuncName, Value,
 };
 
 /// How much a backend checks and tells, besides compiling.
@@ -277,6 +277,11 @@ pub fn constant_at_start(builder: &mut FunctionBuilder<'_>, ty: clif::Type, n: i
     let start = builder.func.layout.entry_block().expect("a function that has begun");
     let mut at_start = FuncCursor::new(builder.func).at_first_insertion_point(start);
     at_start.ins().iconst(ty, n)
+}
+
+/// Nobody comes here.
+pub fn unreachable(builder: &mut FunctionBuilder<'_>) {
+    builder.ins().trap(TrapCode::unwrap_user(1));
 }
 
 /// What a value is the sum of, and a constant.

@@ -573,7 +573,10 @@ impl<'a, 'b> Lowering<'a, 'b> {
     fn run(mut self) -> Draft {
         let registers = self.registers();
         let starts = self.unit.starts.then_some((0, MachineCode::START));
-        for (at, entry) in starts.into_iter().chain(self.unit.entries(self.proto)) {
+        let mut entries = self.unit.entries(self.proto);
+        entries.sort_by_key(|(_, entry)| *entry);
+        entries.dedup_by_key(|(_, entry)| *entry);
+        for (at, entry) in starts.into_iter().chain(entries) {
             let [here, next] = [(); 2].map(|()| self.b.create_block());
             let is = self.icmp_imm(IntCC::Equal, self.number, entry as i64);
             self.b.ins().brif(is, here, &[], next, &[]);
@@ -585,10 +588,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 unmade: BTreeMap::new(),
             });
             self.at = at as usize;
-            if entry == MachineCode::START {
-                self.start();
-            } else {
-                self.enter(at as usize);
+            match entry {
+                MachineCode::START => self.start(),
+                _ => self.enter(at as usize),
             }
             self.go_to(next);
         }

@@ -44,12 +44,24 @@ impl Unit {
         self.calls.iter().chain(&self.others).map(|&at| at as u32).zip(first..).collect()
     }
 
-    /// The instructions at which loops of it can be entered, with the numbers of these entries.
+    /// The instructions at which loops of it can be entered, with the numbers of these entries. Jumps back to
+    /// the same place are one entry: a body that ends in branches has one for each of them.
     pub fn entries(&self, proto: &Proto) -> Vec<(u32, u32)> {
-        let at = (0..proto.code.len()).filter(|&at| {
-            self.contains(at) && proto.code[at].op().is_some_and(|op| LOOP_ENTRIES.contains(&op))
-        });
-        at.zip(1..).map(|(at, number)| (at as u32, number)).collect()
+        let mut jumps: Vec<(Option<usize>, u32)> = Vec::new();
+        let mut entries: Vec<(u32, u32)> = Vec::new();
+        let mut next = 1;
+        for at in (0..proto.code.len()).filter(|&at| self.contains(at)) {
+            let Some(op) = proto.code[at].op().filter(|op| LOOP_ENTRIES.contains(op)) else { continue };
+            let to = target(proto, at);
+            let known = jumps.iter().find(|(known, _)| op == Op::JumpBack && *known == to);
+            let number = known.map_or(next, |(_, number)| *number);
+            if op == Op::JumpBack && number == next {
+                jumps.push((to, number));
+            }
+            next = next.max(number + 1);
+            entries.push((at as u32, number));
+        }
+        entries
     }
 }
 

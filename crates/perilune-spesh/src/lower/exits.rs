@@ -8,7 +8,7 @@
 use super::unmade::Waiting;
 use super::{Lowering, Ty, Val};
 use crate::backend;
-use crate::backend::clif::{Block, BlockArg, InstBuilder, types};
+use crate::backend::clif::{Block, BlockArg, InstBuilder, MemFlagsData, types};
 use crate::positions::Place;
 use perilune_syntax::Instr;
 use perilune_vm::Tag;
@@ -88,19 +88,25 @@ impl Lowering<'_, '_> {
         let mut end = None;
         for (exit, block) in exits {
             self.go_to(block);
+            if self.b.is_unreachable() {
+                // Nobody has come to need it.
+                backend::unreachable(self.b);
+                continue;
+            }
             let base = self.b.use_var(self.base);
             backend::set_place(self.b, Place(exit.0 as u32));
             let unmade = self.store_parts(&exit);
             let (at, why, dirty, _) = exit;
             let mut tags = Vec::new();
             for (r, ty) in dirty {
-                if ty == Ty::Number {
-                    self.write_number(r, base);
-                    continue;
-                }
-                let val = self.b.use_var(if ty == Ty::Float { self.floats[r] } else { self.ints[r] });
+                let is_float = matches!(ty, Ty::Float | Ty::Number);
+                let val = self.b.use_var(if is_float { self.floats[r] } else { self.ints[r] });
                 self.store(val, base, Self::slot(r) + layout::PAYLOAD);
-                tags.push((r as u8, ty.tag().expect("a number")));
+                if ty == Ty::Number {
+                    let kind = self.b.use_var(self.ints[r]);
+                    self.b.ins().istore8(MemFlagsData::trusted(), kind, base, Self::slot(r) + layout::TAG);
+                }
+                tags.push((r as u8, ty.tag()));
             }
             let point = self.point(at, Some(why), 0, (tags, unmade));
             let end = match end {
@@ -125,7 +131,7 @@ impl Lowering<'_, '_> {
         at: usize,
         why: Option<Why>,
         does: usize,
-        (tags, unmade): (Vec<(u8, Tag)>, Vec<Unmade>),
+        (tags, unmade): (Vec<(u8, Option<Tag>)>, Vec<Unmade>),
     ) -> Val {
         let mut frame = self.frame_of(at);
         let mut built = Vec::new();

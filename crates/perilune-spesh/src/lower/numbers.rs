@@ -237,14 +237,21 @@ impl Lowering<'_, '_> {
 
     /// A shift by 0 to 63 bits; the interpreter does the others.
     pub(super) fn shift(&mut self, at: usize, op: Op, x: Known, y: Known) {
+        let a = self.code(at).a() as usize;
+        let by = |this: &mut Self, y: Value| match op {
+            Op::Shl => this.b.ins().ishl(x.val, y),
+            _ => this.b.ins().ushr(x.val, y),
+        };
+        if let Some(n) = backend::integer(self.b.func, y.val)
+            && (0..64).contains(&n)
+        {
+            let val = by(self, y.val);
+            return self.define(a, Known { ty: Ty::Int, val });
+        }
         let slow = self.slow(at);
         let small = self.icmp_imm(IntCC::UnsignedLessThan, y.val, 64);
         self.unless(small, slow.block);
-        let val = match op {
-            Op::Shl => self.b.ins().ishl(x.val, y.val),
-            _ => self.b.ins().ushr(x.val, y.val),
-        };
-        let a = self.code(at).a() as usize;
+        let val = by(self, y.val);
         self.define(a, Known { ty: Ty::Int, val });
         self.join(at, slow, Some((a, self.ty(a))));
     }

@@ -109,8 +109,9 @@ pub struct Point {
     /// Tables that are not made when it comes to [`leave`].
     pub unmade: Vec<Unmade>,
     /// Registers whose payloads machine code has stored when it comes to [`leave`], and which have these
-    /// tags.
-    pub tags: Vec<(u8, Tag)>,
+    /// tags. `None`: a number of either kind; the payload is that of the float that is just the number, the
+    /// tag is there, too.
+    pub tags: Vec<(u8, Option<Tag>)>,
 }
 
 impl Point {
@@ -173,7 +174,15 @@ pub(crate) unsafe extern "C-unwind" fn leave(vm: *mut Vm, base: *mut Value, poin
         let point = &*point;
         point.unmade.iter().for_each(|unmade| unmade.make(vm, base));
         for (r, tag) in &point.tags {
-            base.add(*r as usize).byte_add(Value::TAG_OFFSET).cast::<Tag>().write(*tag);
+            let slot = base.add(*r as usize);
+            let tag_at = slot.byte_add(Value::TAG_OFFSET).cast::<Tag>();
+            match tag {
+                Some(tag) => tag_at.write(*tag),
+                None if *tag_at == Tag::INT => {
+                    Value::store_int(slot, f64::from_bits((*slot).payload()) as i64);
+                }
+                None => {}
+            }
         }
         let own = point.write_records(vm, base);
         (*frame(own)).pc = point.pc as *const Instr;
