@@ -317,10 +317,10 @@ impl Lowering<'_, '_> {
     }
 
     /// The node of a dictionary that has this constant as its key, where the cache says, else goes to `slow`.
+    /// Whatever the cache is for now, it says where to look, and a node with the key is the table's.
     pub(super) fn node(&mut self, table: Value, key: u16, cache: u16, slow: Block) -> Value {
         let constants = self.constants();
         let cache = layout::cache(cache);
-        self.is_cached(table, cache, layout::CACHE_NODE, slow);
         let nodes = self.load(types::I64, table, layout::TABLE_NODES);
         let there = self.icmp_imm(IntCC::NotEqual, nodes, 0);
         self.unless(there, slow);
@@ -342,13 +342,6 @@ impl Lowering<'_, '_> {
         let string = self.icmp_imm(IntCC::Equal, tag, Tag::STRING.0 as i64);
         self.unless(string, slow);
         node
-    }
-
-    /// The table has the shape of this cache, which is of this kind.
-    fn is_cached(&mut self, table: Value, cache: i32, kind: u64, slow: Block) {
-        let shape = self.load(types::I32, table, layout::TABLE_SHAPE);
-        let shape = self.b.ins().uextend(types::I64, shape);
-        self.is_cached_shape(shape, cache, kind, slow);
     }
 
     /// The cache is of this shape and kind.

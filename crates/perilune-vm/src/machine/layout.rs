@@ -129,9 +129,8 @@ pub const fn cache(d: u16) -> i32 {
 }
 /// From a cache to shape and kind, 4 bytes each.
 pub const CACHE_SHAPE: i32 = offset_of!(Ic, shape) as i32;
-/// The kind of a cache for a field in a node, in the upper half of the 8 bytes at [`CACHE_SHAPE`].
-pub const CACHE_NODE: u64 = (crate::interp::ic::NODE as u64) << 32;
-/// The kind of a cache for a field of a class, likewise: its place is a node, or a value.
+/// The kind of a cache for a field of a class, in the upper half of the 8 bytes at [`CACHE_SHAPE`]: its place
+/// is a node, or a value.
 pub const fn cache_of_class(node: bool) -> u64 {
     use crate::interp::ic::{PROTO_NODE, PROTO_SLOT};
     (if node { PROTO_NODE } else { PROTO_SLOT } as u64) << 32
