@@ -356,18 +356,38 @@ impl Lowering<'_, '_> {
         self.go_to(others);
     }
 
-    /// Jumps if two registers, which may hold anything, being equal is `wanted`.
+    /// Jumps if two registers, which may hold anything, being equal is `wanted`. Most are not of one type, or
+    /// both integers; a leaf compares the others.
     fn compare_any(&mut self, at: usize, to: usize, wanted: bool) {
         let i = self.code(at);
-        let [x, y] = [i.a() as usize, i.b() as usize];
-        [x, y].into_iter().for_each(|r| self.flush(r));
+        let registers = [i.a() as usize, i.b() as usize];
+        registers.into_iter().for_each(|r| self.flush(r));
+        let [slow, known, same, other, asks] = [(); 5].map(|()| self.b.create_block());
+        [slow, asks].into_iter().for_each(|block| self.b.set_cold_block(block));
+        let holds = self.b.append_block_param(known, types::I64);
+        let [x, y] = registers.map(|r| self.tag_of(r));
+        let differ = self.b.ins().bxor(x, y);
+        self.b.ins().brif(differ, other, &[], same, &[]);
+        self.go_to(other);
+        // An integer may equal a float.
+        let numbers = self.icmp_imm(IntCC::Equal, differ, (Tag::INT.0 ^ Tag::FLOAT.0) as i64);
+        let no = self.b.ins().iconst(types::I64, 0);
+        self.b.ins().brif(numbers, asks, &[], known, &[no.into()]);
+        self.go_to(same);
+        // Nil and booleans are their tags, integers what they have besides.
+        let plain = self.icmp_imm(IntCC::UnsignedLessThanOrEqual, x, Tag::INT.0 as i64);
+        let is_its_tag = self.icmp_imm(IntCC::UnsignedLessThan, x, Tag::INT.0 as i64);
+        let [x, y] = registers.map(|r| self.payload_of(r));
+        let equal = self.b.ins().icmp(IntCC::Equal, x, y);
+        let equal = self.b.ins().bor(equal, is_its_tag);
+        let equal = self.b.ins().uextend(types::I64, equal);
+        self.b.ins().brif(plain, known, &[equal.into()], asks, &[]);
+        self.go_to(asks);
         let base = self.b.use_var(self.base);
-        let [x, y] = [x, y].map(|r| self.iadd_imm(base, Self::slot(r) as i64));
-        let [slow, known] = [(); 2].map(|()| self.b.create_block());
-        self.b.set_cold_block(slow);
-        let holds = self.leaf(layout::equal(), &[x, y]);
-        let unknown = self.icmp_imm(IntCC::Equal, holds, perilune_vm::machine::UNKNOWN as i64);
-        self.b.ins().brif(unknown, slow, &[], known, &[]);
+        let [x, y] = registers.map(|r| self.iadd_imm(base, Self::slot(r) as i64));
+        let answer = self.common(layout::equal(), &[x, y]);
+        let unknown = self.icmp_imm(IntCC::Equal, answer, perilune_vm::machine::UNKNOWN as i64);
+        self.b.ins().brif(unknown, slow, &[], known, &[answer.into()]);
         self.go_to(slow);
         let before = self.now.clone();
         self.do_rarely(at);

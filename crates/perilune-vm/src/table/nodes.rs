@@ -114,12 +114,15 @@ impl Table {
         // Digits to base `modulus + 1` sum up to the same remainder; most keys have two.
         let sum = (key & ((1 << k) - 1)) + (key >> k);
         let sum = (sum & ((1 << k) - 1)) + (sum >> k);
-        let at = if key >> k >> k != 0 {
-            Self::remainder(key, modulus)
-        } else if sum >= modulus {
-            sum - modulus
-        } else {
-            sum
+        let at = match k {
+            // Division by a constant is a multiplication.
+            0 | 1 => 0,
+            2 => key % 3,
+            3 => key % 7,
+            4 => key % 15,
+            _ if key >> k >> k != 0 => Self::remainder(key, modulus),
+            _ if sum >= modulus => sum - modulus,
+            _ => sum,
         };
         // SAFETY: below the number of nodes.
         unsafe { self.nodes.add(at as usize) }

@@ -47,6 +47,9 @@ use crate::value::{Gc, Tag, Value};
 const SLACK_FROM: usize = 32;
 /// Fewest nodes when a key that is no integer needs the first ones.
 const FIRST_NODES: usize = 4;
+/// A table of so many nodes and no array is *tiny*: with one key more, elements up to twice as many are all
+/// that an array could have.
+const TINY: usize = 4;
 
 /// How many nodes to make for `want` keys of a table whose keys come and go.
 fn nodes_for(want: usize) -> usize {
@@ -120,6 +123,26 @@ impl Census {
     }
 }
 
+/// The rule for a tiny table with these nodes that gets another key: how large its array is to be, and for how
+/// many keys it has to have nodes. Tables that are made for a handful of keys come here for every other one.
+fn sizes_of_tiny(nodes: &[Node], key: Value) -> (usize, usize) {
+    let (mut keys, mut elements) = (0, 0u32);
+    for key in nodes.iter().filter(|n| n.is_live()).map(Node::key).chain([key]) {
+        keys += 1;
+        elements |= array_key(key).filter(|i| *i <= 2 * TINY).map_or(0, |i| 1 << (i - 1));
+    }
+    let (mut size, mut inside) = (0, 0);
+    for log2 in 0..=(2 * TINY).trailing_zeros() {
+        let (all, half) = (1u32 << log2, 1u32 << log2 >> 1);
+        let within = elements & ((1 << all) - 1);
+        let total = within.count_ones();
+        if within >> half != 0 && total > half {
+            (size, inside) = (all as usize, total as usize);
+        }
+    }
+    (size, keys - inside)
+}
+
 impl Vm {
     /// Makes room for a new key that found no free node, and stores it.
     #[cold]
@@ -130,6 +153,11 @@ impl Vm {
             return self.resize(t, t.array_cap as usize, 1 << (t.log2_nodes - 1), Some((key, v)));
         }
         count_work(t.node_count());
+        let least = if key.tag() == Tag::INT { 0 } else { FIRST_NODES };
+        if t.array_cap == 0 && t.node_count() <= TINY {
+            let (size, rest) = sizes_of_tiny(t.node_slice(), key);
+            return self.resize(t, size, rest.max(least), Some((key, v)));
+        }
         let mut census = Census::default();
         let mut keys = 1;
         census.add(key);
@@ -140,7 +168,6 @@ impl Vm {
         let used = edit(&mut self.heap, t).used();
         let (size, inside) = self.best_array(t, &mut census, used);
         let rest = keys + used - inside;
-        let least = if key.tag() == Tag::INT { 0 } else { FIRST_NODES };
         self.resize(t, size, nodes_for(rest).max(least), Some((key, v)))
     }
 
@@ -249,6 +276,46 @@ impl Vm {
         debug_assert!(shrunk.is_ok());
         if t.has_holes() && edit(&mut self.heap, t).used() == size {
             edit(&mut self.heap, t).make_dense(size);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rule_for_tiny_tables_is_that_for_all() {
+        let mut seed = 1u64;
+        let mut random = |below: u64| {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (seed >> 33) % below
+        };
+        for _ in 0..20_000 {
+            let mut key = || match random(8) {
+                0 => Value::int(-(random(3) as i64)),
+                1 => Value::TRUE,
+                2 => Value::int(1 + random(40) as i64),
+                _ => Value::int(1 + random(9) as i64),
+            };
+            let (new, mut nodes) = (key(), vec![Node::FREE; TINY]);
+            for node in &mut nodes {
+                let key = key();
+                (node.key, node.key_tag) = (key.payload(), key.tag().0);
+            }
+            // A key is there once, or is dead.
+            for at in 0..nodes.len() {
+                let known = nodes[..at].iter().any(|n| n.is_live() && n.key == nodes[at].key);
+                if !known && nodes[at].key != new.payload() && random(5) > 0 {
+                    nodes[at].set_value(Value::TRUE);
+                }
+            }
+            let mut census = Census::default();
+            census.add(new);
+            let live = nodes.iter().filter(|n| n.is_live());
+            live.clone().for_each(|n| census.add(n.key()));
+            let (size, inside) = census.best_size(0, 0);
+            assert_eq!(sizes_of_tiny(&nodes, new), (size, live.count() + 1 - inside));
         }
     }
 }
