@@ -5,7 +5,7 @@
 
 use crate::random;
 use perilune_syntax::numeral::{float_ceil_to_integer, float_floor_to_integer, float_to_integer};
-use perilune_vm::{Call, Effect, Intrinsic, LuaResult, Native, Value, Vm};
+use perilune_vm::{Call, Effect, Intrinsic, LuaResult, Native, Value, Vm, float_remainder};
 use std::f64::consts::PI;
 
 static ABS: Native = Native::leaf("abs", abs).known_as(Intrinsic::Abs).quick(Effect::Nothing, quick_abs);
@@ -138,7 +138,7 @@ fn fmod(vm: &mut Vm) -> LuaResult<u32> {
     // In this order, which decides which of two bad arguments is reported.
     let b = number(vm, 2)?;
     let a = number(vm, 1)?;
-    vm.ret(a % b)
+    vm.ret(float_remainder(a, b))
 }
 
 fn modf(vm: &mut Vm) -> LuaResult<u32> {
@@ -282,7 +282,7 @@ fn quick_fmod(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
     if let (Some(a), Some(b)) = (a.as_int(), b.as_int()) {
         return Ok((b != 0).then(|| Value::int(a.wrapping_rem(b))));
     }
-    Ok(a.as_number().zip(b.as_number()).map(|(a, b)| Value::float(a % b)))
+    Ok(a.as_number().zip(b.as_number()).map(|(a, b)| Value::float(float_remainder(a, b))))
 }
 
 /// [`log`] of a number to the base that is usual.

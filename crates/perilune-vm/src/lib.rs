@@ -114,6 +114,7 @@ pub use native::{
     QuickFn, Raised, Signalled, Thrown,
 };
 pub use new::LoadMode;
+pub use num::float_remainder;
 pub use object::{ArrayKind, LuaClosure, LuaString, NativeClosure, Status, Table, Thread, Userdata};
 pub use rooted::Rooted;
 pub use state::Vm;
