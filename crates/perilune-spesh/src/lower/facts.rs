@@ -267,6 +267,11 @@ impl Fact {
 }
 
 impl State {
+    /// Whether registers have the same values in both, and as much is known of each.
+    pub(super) fn has_same(&self, other: &State) -> bool {
+        self.registers == other.registers && self.names == other.names && self.unmade == other.unmade
+    }
+
     /// Register `r` has a value of its own.
     pub(super) fn renew(&mut self, r: usize, name: Name) {
         self.facts.retain(|fact| !fact.mentions(name));

@@ -359,8 +359,12 @@ impl Lowering<'_, '_> {
         let early = (any && kinds || appends).then(|| self.aside());
         let to = early.as_ref().map_or(slow.block, |early| early.block);
         let [array, length] = self.array(name, table, kind.into(), to);
-        let miss = (any || appends).then(|| self.aside());
-        let to = miss.as_ref().map_or(slow.block, |miss| miss.block);
+        // What is done the same way is done in one place, if what the array is is all that has been found out.
+        let has_same =
+            |early: &&Slow| self.now.as_ref().zip(early.before.as_ref()).is_some_and(|(a, b)| a.has_same(b));
+        let known = early.as_ref().filter(|_| any).filter(has_same).map(|early| early.block);
+        let miss = (known.is_none() && (any || appends)).then(|| self.aside());
+        let to = known.or(miss.as_ref().map(|miss| miss.block)).unwrap_or(slow.block);
         let index = self.number_of_element(key, if any { to } else { slow.block });
         let address = self.element_at(array, length, index, kind, to);
         // What takes an element away makes a hole.
@@ -379,12 +383,19 @@ impl Lowering<'_, '_> {
                 });
             }
         } else if let (Some(miss), Some(early)) = (miss, early) {
-            let grows = self.b.create_block();
+            let same = miss.before.as_ref().zip(early.before.as_ref()).is_some_and(|(a, b)| a.has_same(b));
+            let grows = if same { early.block } else { self.b.create_block() };
             let before = miss.before.clone();
             self.join_with(at, miss, |this| {
                 this.append((name, table), (array, index, kind), &stored, grows);
             });
-            for (block, before) in [(grows, before), (early.block, early.before)] {
+            let mut ways = vec![(early.block, early.before)];
+            if !same {
+                ways.insert(0, (grows, before));
+            } else if let (Some(known), Some(before)) = (&mut ways[0].1, before) {
+                known.facts.retain(|fact| before.facts.contains(fact));
+            }
+            for (block, before) in ways {
                 let other = Slow { block, before, exits: false };
                 self.join_with(at, other, |this| {
                     this.grow(at, (name, table), kind, &stored, slow.block);
