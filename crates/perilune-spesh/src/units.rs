@@ -224,3 +224,38 @@ pub fn choose(log: &Log, last: &[Region], made: Option<&Unit>) -> Option<Unit> {
     };
     wanted.contains(&true).then_some(Unit { wanted, starts, calls, others })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The entries of all of a program.
+    fn entries(source: &str) -> Vec<(Op, u32)> {
+        let proto = perilune_syntax::compile(source.as_bytes(), b"=test").expect("compiles");
+        let wanted = vec![true; proto.code.len()];
+        let unit = Unit { wanted, starts: true, calls: Vec::new(), others: Vec::new() };
+        let op = |at: u32| proto.code[at as usize].op().expect("an instruction");
+        unit.entries(&proto).into_iter().map(|(at, number)| (op(at), number)).collect()
+    }
+
+    #[test]
+    fn jumps_back_to_one_place_are_one_entry() {
+        let branches =
+            "local a = ... while a do if a == 1 then a = 2 elseif a == 2 then a = 3 else a = f(a) end end";
+        let all = entries(branches);
+        assert!(all.len() > 1, "{all:?}");
+        assert!(all.iter().all(|&entry| entry == (Op::JumpBack, 1)), "{all:?}");
+    }
+
+    #[test]
+    fn other_loops_have_entries_of_their_own() {
+        let all = entries(
+            "local a = ... while a do for i = 1, 9 do while i do i = f(i) end end if a then a = g(a) else a = h(a) end end",
+        );
+        let mut heads: Vec<u32> = all.iter().map(|(_, number)| *number).collect();
+        heads.sort_unstable();
+        heads.dedup();
+        assert_eq!(heads, [1, 2, 3], "{all:?}");
+        assert_eq!(all.iter().filter(|(op, _)| *op == Op::ForLoop).count(), 1);
+    }
+}
