@@ -13,7 +13,7 @@ use super::stores::Stored;
 use super::{Known, Lowering, Name, Slow, State, Ty};
 use crate::backend::clif::{Block, InstBuilder, MemFlagsData, Value, condcodes::IntCC, types};
 use perilune_syntax::Op;
-use perilune_vm::machine::{APPENDS, LEAVE, NOT_DONE, OTHER_KEY, OTHER_OBJECT, STAY, UNKNOWN, layout};
+use perilune_vm::machine::{APPENDS, NOT_DONE, OTHER_KEY, OTHER_OBJECT, STAY, UNKNOWN, layout};
 use perilune_vm::{ArrayKind, Tag};
 
 /// Added to the number of a register for the name of what is in a captured variable just now.
@@ -322,7 +322,7 @@ impl Lowering<'_, '_> {
         if let Some(now) = &mut self.now {
             now.forget_structure(at);
         }
-        self.leave_if_due(at + 1);
+        self.collect_if_due(at, true);
     }
 
     /// `SETINDEX` and `SETINT`.
@@ -504,19 +504,9 @@ impl Lowering<'_, '_> {
         if let Some(now) = &mut self.now {
             now.facts.retain(|fact| !matches!(fact, Fact::Array(..)));
         }
-        self.leave_if_due(at + 1);
+        self.collect_if_due(at, true);
         let other = self.exit_block(at + 1, perilune_vm::machine::EXITED);
         self.array(name, table, kind.into(), other);
-    }
-
-    /// If a collection is due, the interpreter does it, and goes on with instruction `at`: that is less code,
-    /// for what has hardly ever made anything.
-    pub(super) fn leave_if_due(&mut self, at: usize) {
-        let leave = self.exit_block(at, LEAVE);
-        let vm = self.vm;
-        let due = self.load(types::I8, vm, layout::VM_DUE);
-        let none = self.icmp_imm(IntCC::Equal, due, 0);
-        self.if_done(none, leave);
     }
 
     /// If a collection is due, does a step of it: before instruction `at`, or after it if that is `done`.

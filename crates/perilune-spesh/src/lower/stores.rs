@@ -294,7 +294,7 @@ impl Lowering<'_, '_> {
         if let Some(now) = &mut self.now {
             now.forget_structure(at);
         }
-        self.leave_if_due(at + 1);
+        self.collect_if_due(at, true);
     }
 
     /// The table has room for field `slot`, which the store at `at` gives it, and for those that the stores
