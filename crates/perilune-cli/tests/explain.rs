@@ -153,6 +153,42 @@ fn a_module_that_eight_domains_require_is_not_compiled_by_each() {
     assert!(compiled.count() < 8, "{log}");
 }
 
+/// A writer that goes on with what a table has for a type: functions of its own at first, and then one of the
+/// library as well.
+const WRITES: &str = "\
+local function text(v) return \"'\" .. v .. \"'\" end
+local by_type = { string = text, boolean = tostring, number = text }
+local function write(v)
+  local f = by_type[type(v)]
+  if f then return f(v) end
+  error('no ' .. type(v))
+end
+local function all(t)
+  local out = {}
+  for i = 1, #t do out[#out + 1] = write(t[i]) end
+  return table.concat(out, ',')
+end
+local few, more = { 'a', 1, 'b', 2 }, { 'a', 1, true, 2, 'b', false }
+local n = 0
+for i = 1, 300 do n = n + #all(few) end
+for i = 1, 20000 do n = n + #all(more) end
+print(n)
+";
+
+#[test]
+fn what_has_failed_in_place_is_not_built_in_place_again() {
+    let folder = Folder::with([("a.lua", WRITES)]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
+    command.arg("a.lua").current_dir(&folder).stdin(Stdio::null());
+    command.env("PERILUNE_SPESH", "blocking:2:60").env("PERILUNE_SPESH_LOG", "log.txt");
+    let output = Limited::run(&mut command);
+    assert_eq!(text(&output.stdout), "524500\n", "{}", text(&output.stderr));
+    let log = std::fs::read_to_string(folder.join("log.txt")).unwrap_or_default();
+    let compiled = log.lines().filter(|l| l.starts_with("a.lua:9:") && l.contains(" bytes in "));
+    // With `write` in its place, and then without. It was made again and again for as long as it ran.
+    assert!(compiled.count() <= 3, "{log}");
+}
+
 /// Many functions, each of them hot for a while, again and again.
 const MANY: &str = "\
 local parts = {}

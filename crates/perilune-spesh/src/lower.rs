@@ -390,6 +390,8 @@ pub(crate) struct Lowering<'a, 'b> {
     points: Vec<Box<Point>>,
     /// Returns its parameter, wherever machine code is left that way.
     out: Option<Block>,
+    /// Where frames end in ways that only the interpreter knows, with the address of the instruction.
+    finishes: Option<Block>,
     /// The instruction that takes a list of values whose end is known, and the register behind it.
     list: Option<(usize, usize)>,
     /// The instruction that is being lowered.
@@ -507,6 +509,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             guarded: HashSet::default(),
             points: Vec::new(),
             out: None,
+            finishes: None,
             list: None,
             at: 0,
             entering: true,
@@ -628,6 +631,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
         debug_assert!(self.now.is_none(), "a function ends with a return");
         self.close_entries();
+        self.frame = 0;
+        self.fill_finishes();
         self.fill_exits();
         self.fill_out();
         self.frame = 0;

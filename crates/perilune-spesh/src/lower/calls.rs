@@ -6,7 +6,7 @@ use super::{Lowering, Ty, Val};
 use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
 use perilune_syntax::{Op, Proto};
 use perilune_vm::Tag;
-use perilune_vm::machine::{CODES, EXITED, LEAVE, Log, MachineCode, RETURNED, TAIL, layout};
+use perilune_vm::machine::{CODES, EXITED, LEAVE, Log, MachineCode, RETURNED, layout};
 use perilune_vm::{Effect, Intrinsic, Native, Quick};
 
 /// From a frame's base to its function, where results go.
@@ -162,22 +162,14 @@ impl<'a> Lowering<'a, '_> {
         let same = self.b.ins().icmp(IntCC::Equal, answer, called);
         self.b.ins().brif(same, done, &[base.into()], other, &[]);
         self.go_to(other);
-        let [returned, replaced] = [(); 2].map(|()| self.cold_block(0));
-        let moved = self.cold_block(1);
-        let is_base = self.icmp_imm(IntCC::UnsignedGreaterThanOrEqual, answer, CODES as i64);
-        self.or_leave_with(is_base, (returned, &[]), answer);
-        self.go_to(returned);
-        let tail = self.band_imm(answer, TAIL as i64);
-        self.b.ins().brif(tail, replaced, &[], moved, &[answer.into()]);
-        // A tail call of the callee that the interpreter has done.
-        self.go_to(replaced);
+        // A tail call of the callee that the interpreter has done is followed.
         let vm = self.copied(self.vm);
         let followed = self.leaf(layout::follow(), &[vm, answer]);
         let is_base = self.icmp_imm(IntCC::UnsignedGreaterThanOrEqual, followed, CODES as i64);
-        self.or_leave_with(is_base, (moved, &[followed]), followed);
+        let moved = self.cold_block(0);
+        self.or_leave_with(is_base, (moved, &[]), followed);
         self.go_to(moved);
-        let at = self.b.block_params(moved)[0];
-        let base = self.iadd_imm(at, -Self::slot(window) as i64);
+        let base = self.iadd_imm(followed, -Self::slot(window) as i64);
         self.b.ins().jump(done, &[base.into()]);
         self.go_to(done);
         self.b.def_var(self.base, to);
@@ -358,12 +350,26 @@ impl<'a> Lowering<'a, '_> {
         assert_eq!(self.frame, 0, "an inlined function ends by giving back");
         self.flush_all();
         let pc = self.position(at);
-        let (vm, base) = (self.vm, self.b.use_var(self.base));
-        let constants = self.constants();
-        let [vm, base, constants] = [vm, base, constants].map(|v| self.copied(v));
-        let answer = self.common(layout::finish(), &[vm, base, constants, pc]);
-        self.leave_with(answer);
+        let finishes = match self.finishes {
+            Some(block) => block,
+            None => self.cold_block(1),
+        };
+        self.finishes = Some(finishes);
+        self.b.ins().jump(finishes, &[pc.into()]);
         self.now = None;
+    }
+
+    /// The one place where frames end in ways that only the interpreter knows.
+    pub(super) fn fill_finishes(&mut self) {
+        if let Some(block) = self.finishes.take() {
+            self.go_to(block);
+            let pc = self.b.block_params(block)[0];
+            let (vm, base) = (self.vm, self.b.use_var(self.base));
+            let constants = self.constants();
+            let [vm, base, constants] = [vm, base, constants].map(|v| self.copied(v));
+            let answer = self.common(layout::finish(), &[vm, base, constants, pc]);
+            self.leave_with(answer);
+        }
     }
 
     /// Leaves, for the interpreter to call, unless the callee's frame and the native one have room.
@@ -415,38 +421,30 @@ impl<'a> Lowering<'a, '_> {
                 self.b.ins().brif(more, more_is_due, &[], done, &[]);
                 self.go_to(more_is_due);
                 let end = self.iadd_imm(frame, (count * layout::VALUE_SIZE) as i64);
-                let end = self.pad_from(callee, end);
-                self.store(end, vm, layout::VM_TOP);
+                let [vm, inst, frame] = [vm, callee.inst, frame].map(|v| self.copied(v));
+                self.common(layout::pad(), &[vm, inst, frame, end]);
                 self.b.ins().jump(done, &[]);
                 self.go_to(done);
             }
             (Arguments::To(end), _) => {
-                let end = self.pad_from(callee, end);
+                let count = self.load(types::I8, callee.inst, layout::INST_PARAMS);
+                let count = self.b.ins().uextend(types::I64, count);
+                let bytes = self.ishl_imm(count, layout::VALUE_SIZE.trailing_zeros() as i64);
+                let wanted = self.b.ins().iadd(frame, bytes);
+                let lacks = self.b.ins().icmp(IntCC::UnsignedLessThan, end, wanted);
+                let [lacking, all, done] = [(); 3].map(|()| self.b.create_block());
+                self.b.set_cold_block(lacking);
+                self.b.ins().brif(lacks, lacking, &[], all, &[]);
+                self.go_to(lacking);
+                let [own, inst, frame, from] = [vm, callee.inst, frame, end].map(|v| self.copied(v));
+                self.common(layout::pad(), &[own, inst, frame, from]);
+                self.b.ins().jump(done, &[]);
+                self.go_to(all);
                 self.store(end, vm, layout::VM_TOP);
+                self.b.ins().jump(done, &[]);
+                self.go_to(done);
             }
         }
-    }
-
-    /// Parameters of the callee that lie behind `end` are nil. Where the arguments end then.
-    fn pad_from(&mut self, callee: &Callee<'_>, end: Val) -> Val {
-        let count = self.load(types::I8, callee.inst, layout::INST_PARAMS);
-        let count = self.b.ins().uextend(types::I64, count);
-        let size = self.b.ins().iconst(types::I64, layout::VALUE_SIZE.trailing_zeros() as i64);
-        let bytes = self.b.ins().ishl(count, size);
-        let wanted = self.b.ins().iadd(callee.frame, bytes);
-        let [head, next, done] = [(); 3].map(|()| self.b.create_block());
-        self.b.set_cold_block(next);
-        let at = self.b.append_block_param(head, types::I64);
-        self.b.ins().jump(head, &[end.into()]);
-        self.come_round_to(head);
-        let lacks = self.b.ins().icmp(IntCC::UnsignedLessThan, at, wanted);
-        self.b.ins().brif(lacks, next, &[], done, &[]);
-        self.go_to(next);
-        self.store_nil(at, 0);
-        let after = self.iadd_imm(at, layout::VALUE_SIZE as i64);
-        self.b.ins().jump(head, &[after.into()]);
-        self.go_to(done);
-        at
     }
 
     fn store_nil(&mut self, address: Val, offset: i32) {

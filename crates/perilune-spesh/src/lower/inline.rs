@@ -28,7 +28,7 @@
 use super::callable::calls_tables;
 use super::calls::{Arguments, Callee};
 use super::facts::{Fact, FrameNumber};
-use super::{EXITED, Lowering, Name, Register, Val};
+use super::{EXITED, Lowering, Name, Register, TRUSTED, Val};
 use crate::backend;
 use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
 use crate::live::{behind, live};
@@ -561,6 +561,18 @@ impl<'a> Lowering<'a, '_> {
             && size + proto.code.len() <= MOST_INSTRUCTIONS
             && around.iter().filter(|function| **function == log.function()).count() < 2
             && is_inlinable(log)
+            && !self.goes_on_otherwise(log)
+    }
+
+    /// Whether code of the function has been left at a tail call because what was called was not one of Lua: where it is built in place that is all that a tail call can go on with, and the next code would be left as often.
+    fn goes_on_otherwise(&self, log: &Log) -> bool {
+        let Some(failures) = self.task.failures_of_callees.get(&log.function()) else { return false };
+        let is_left = |(at, i): (usize, &Instr)| {
+            // Another function of Lua than the expected one counts as well, until several are known.
+            let most = if log.site(at).callees { TRUSTED } else { 2 * MOST_FAILURES };
+            i.op() == Some(Op::TailCall) && failures.at(at) >= most
+        };
+        log.proto().code.iter().enumerate().any(is_left)
     }
 
     /// Builds the function that is called at `at` in place; whether it has.

@@ -149,7 +149,15 @@ op!(
     let code = (*inst).machine;
     debug_assert!(!code.is_null());
     save!(vm, base, start);
-    match run_all(vm, base, inst, code, MachineCode::START) {
+    let exit = run(vm, base, inst, code, MachineCode::START);
+    if exit >= CODES && (*(*frame_closure((*vm).lua.base)).proto).machine.is_null() {
+        // Most functions that are interpreted when they call have no machine code.
+        let base = (*vm).lua.base;
+        let f = frame(base);
+        let tab = (*vm).lua.dispatch;
+        next!(vm, base, (*f).pc, (*f).k, tab)
+    }
+    match run_on(vm, exit) {
         REFUSED => {}
         RETURNED => return Exit::Return,
         FAILED => return Exit::Error,
@@ -364,14 +372,39 @@ unsafe fn run(
     code: *const MachineCode,
     entry: u32,
 ) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let judged = (entry == MachineCode::START || !(*code).starts) && is_judged(vm);
+        match judged && (*code).entered.is_due() {
+            false => run_untimed(vm, base, inst, code, entry),
+            true => run_timed(vm, base, inst, code, entry),
+        }
+    }
+}
+
+/// Whether entries are timed. Who counts to find out what is hot does so to be the same in each run.
+#[inline(always)]
+unsafe fn is_judged(vm: *mut Vm) -> bool {
+    // SAFETY: the caller's: the state of this domain.
+    unsafe { (*vm).lua.machine.threshold == 0 }
+}
+
+/// As [`run`], of an entry that is timed.
+///
+/// # Safety
+/// As there.
+#[cold]
+#[inline(never)]
+unsafe fn run_timed(
+    vm: *mut Vm,
+    base: *mut Value,
+    inst: *mut ProtoInst,
+    code: *const MachineCode,
+    entry: u32,
+) -> u64 {
     // SAFETY: the caller's promise. Code whose instance dies meanwhile is not freed before somebody asks for
     // it (`Machine::bury`), and nobody does between its end and here.
     unsafe {
-        let judged = entry == MachineCode::START || !(*code).starts;
-        // Who counts to find out what is hot does so to be the same in each run.
-        if !judged || !(*code).entered.is_due() || (*vm).lua.machine.threshold != 0 {
-            return run_untimed(vm, base, inst, code, entry);
-        }
         if (*code).entered.are_short() {
             match (*code).starts {
                 // Exits have cut short what it would do: it is made anew, which code that is not entered
@@ -450,8 +483,27 @@ impl Ran {
 ///
 /// # Safety
 /// Behind the call, with what was entered into the list before it.
-#[inline]
+#[inline(always)]
 pub(super) unsafe fn ended(vm: *mut Vm, ran: Ran, active: *mut Active, outer: bool, answer: u64) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        // A frame that has given back.
+        if answer >= CODES && answer & TAIL == 0 {
+            (*vm).set_machine_running(outer);
+            (*vm).lua.machine.end(active);
+            (*vm).lua.base = (answer as *mut Value).sub(ran.distance);
+            return answer;
+        }
+        ended_otherwise(vm, ran, active, outer, answer)
+    }
+}
+
+/// As [`ended`], if the frame has not given back.
+///
+/// # Safety
+/// As there.
+#[inline(never)]
+unsafe fn ended_otherwise(vm: *mut Vm, ran: Ran, active: *mut Active, outer: bool, answer: u64) -> u64 {
     // SAFETY: the caller's promise.
     unsafe {
         let Ran { code, thread, place, distance } = ran;

@@ -434,6 +434,12 @@ pub fn follow() -> usize {
     super::follow as *const () as usize
 }
 
+/// The address of `fn(vm, instance, frame, end) -> u64`: parameters of the instance's function, whose frame is
+/// at `frame`, are nil behind `end`, where its arguments end, and the state's top is where they end then.
+pub fn pad() -> usize {
+    super::leaf::pad as *const () as usize
+}
+
 /// [`store_barrier`] for a field of a table.
 pub const FIELD: i64 = -1;
 /// [`store_barrier`] for an upvalue.

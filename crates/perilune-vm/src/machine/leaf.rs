@@ -21,7 +21,7 @@ use crate::interp::ic::{Found, OWN, PROTO_NODE, PROTO_SLOT, ic};
 use crate::interp::{frame_ceiling, proceed, save};
 use crate::meta::Event;
 use crate::native::Answer;
-use crate::object::{LuaString, Node, STRING_INTERNED, Table};
+use crate::object::{LuaString, Node, ProtoInst, STRING_INTERNED, Table};
 use crate::shape;
 use crate::value::{Gc, Tag, Value};
 use perilune_syntax::bytecode::NO_IC;
@@ -578,4 +578,27 @@ pub(super) unsafe extern "C-unwind" fn collect(
         (*frame((*vm).lua.base)).pc = pc.add(done as usize);
         if plain { STAY } else { LEAVE }
     }
+}
+
+/// Parameters of the function of `inst`, whose frame is at `frame`, that lie behind `end`, where its arguments
+/// do, are nil. The top is where they end then.
+///
+/// # Safety
+/// Called by machine code that has found room for the frame.
+pub(super) unsafe extern "C" fn pad(
+    vm: *mut Vm,
+    inst: *const ProtoInst,
+    frame: *mut Value,
+    mut end: *mut Value,
+) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let wanted = frame.add((*inst).num_params as usize);
+        while end < wanted {
+            *end = Value::NIL;
+            end = end.add(1);
+        }
+        (*vm).lua.top = end;
+    }
+    STAY
 }
