@@ -162,10 +162,14 @@ fn setmetatable(vm: &mut Vm) -> LuaResult<u32> {
     vm.ret(object)
 }
 
-/// [`setmetatable`] of a table that has none: what constructors do.
+/// [`setmetatable`] of a table that has none: what constructors do. Copies of what has none get none.
 fn quick_setmetatable(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
     let &[object, metatable] = call.arguments else { return Ok(None) };
-    let (Some(table), Some(metatable)) = (object.as_table(), metatable.as_table()) else { return Ok(None) };
+    let Some(table) = object.as_table() else { return Ok(None) };
+    if metatable.is_nil() && vm.may_store_quickly(table) {
+        return Ok(Some(object));
+    }
+    let Some(metatable) = metatable.as_table() else { return Ok(None) };
     if !vm.may_get_metatable_quickly(table, metatable) {
         return Ok(None);
     }
@@ -276,28 +280,29 @@ fn quick_select(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
     Ok(place.map(|place| others.get(place).copied().unwrap_or(Value::NIL)))
 }
 
-/// [`tonumber`] of a number or a string, or of a string in a base that there is.
+/// [`tonumber`] of whatever, or of a string in a base that there is.
 fn quick_tonumber(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
-    if let &[value, base] = call.arguments {
+    if let &[value, base] = call.arguments
+        && !base.is_nil()
+    {
         let (Some(text), Some(base @ 2..=36)) = (value.as_string(), base.as_int()) else { return Ok(None) };
         return Ok(Some(parse_integer_base(text.bytes(), base as u32).map_or(Value::NIL, Value::int)));
     }
-    let &[value] = call.arguments else { return Ok(None) };
+    let (&[value] | &[value, _]) = call.arguments else { return Ok(None) };
     if value.is_number() {
         return Ok(Some(value));
     }
-    Ok(value.as_string().map(|text| match parse_number(text.bytes()) {
+    Ok(Some(match value.as_string().and_then(|text| parse_number(text.bytes())) {
         Some(Number::Integer(i)) => Value::int(i),
         Some(Number::Float(f)) => Value::float(f),
         None => Value::NIL,
     }))
 }
 
-/// [`tostring`] of a number or a string, without a metamethod.
+/// [`tostring`] of what has no metamethod for it.
 fn quick_tostring(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
     let &[value] = call.arguments else { return Ok(None) };
-    let plain = (value.is_number() || value.as_string().is_some()) && !vm.has_tostring(value);
-    if !plain {
+    if vm.has_tostring(value) {
         return Ok(None);
     }
     Ok(Some(vm.tostring(value)?.into()))

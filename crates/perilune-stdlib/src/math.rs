@@ -291,12 +291,14 @@ fn quick_log(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
     Ok(x.as_number().map(|x| Value::float(x.ln())))
 }
 
-/// Of integers, or of floats, the one that is before all others.
+/// Of numbers, the one that is before all others.
 #[inline(always)]
 fn quick_extreme(
+    vm: &mut Vm,
     call: Call<'_>,
     numbers: impl Fn(f64, f64) -> bool,
     integers: impl Fn(i64, i64) -> bool,
+    before: impl Fn(&mut Vm, Value, Value) -> LuaResult<bool>,
 ) -> LuaResult<Option<Value>> {
     let Some((&first, others)) = call.arguments.split_first() else { return Ok(None) };
     let mut best = first;
@@ -307,6 +309,8 @@ fn quick_extreme(
         let better = match (value.as_int(), best.as_int(), value.as_float(), best.as_float()) {
             (Some(a), Some(b), ..) => integers(a, b),
             (_, _, Some(a), Some(b)) => numbers(a, b),
+            // They compare by their exact values.
+            _ if value.is_number() => before(vm, value, best)?,
             _ => return Ok(None),
         };
         best = if better { value } else { best };
@@ -314,14 +318,14 @@ fn quick_extreme(
     Ok(Some(best))
 }
 
-/// [`max`] of integers, or of floats.
-fn quick_max(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
-    quick_extreme(call, |a, b| b < a, |a, b| b < a)
+/// [`max`] of numbers.
+fn quick_max(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    quick_extreme(vm, call, |a, b| b < a, |a, b| b < a, |vm, a, b| vm.less_than(b, a))
 }
 
-/// [`min`] of integers, or of floats.
-fn quick_min(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
-    quick_extreme(call, |a, b| a < b, |a, b| a < b)
+/// [`min`] of numbers.
+fn quick_min(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    quick_extreme(vm, call, |a, b| a < b, |a, b| a < b, |vm, a, b| vm.less_than(a, b))
 }
 
 /// [`tointeger`] of a number.

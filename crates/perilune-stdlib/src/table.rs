@@ -167,7 +167,8 @@ fn insert(vm: &mut Vm) -> LuaResult<u32> {
     Ok(0)
 }
 
-/// [`insert`] at the end of a table without a metatable.
+/// [`insert`] at the end of a table without a metatable. (Elements that have been moved are not to be moved again
+/// where memory is refused.)
 fn quick_insert(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
     let &[table, value] = call.arguments else { return Ok(None) };
     let Some(table) = table.as_table().filter(|t| vm.may_store_quickly(*t)) else { return Ok(None) };
@@ -176,11 +177,15 @@ fn quick_insert(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
     Ok(Some(Value::NIL))
 }
 
-/// [`remove`] of the last element of a table without a metatable.
+/// [`remove`] of the last element of a table without a metatable, or of one of its array.
 fn quick_remove(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
-    let &[table] = call.arguments else { return Ok(None) };
+    let (&[table] | &[table, _]) = call.arguments else { return Ok(None) };
     let Some(table) = table.as_table().filter(|t| vm.may_store_quickly(*t)) else { return Ok(None) };
     let size = vm.raw_len(table);
+    if let &[_, position] = call.arguments {
+        let position = position.as_int().filter(|i| (1..=size).contains(i));
+        return position.map_or(Ok(None), |position| vm.raw_remove(table, position));
+    }
     if size == 0 {
         let none = vm.raw_get_int(table, 0).is_nil();
         return Ok(none.then_some(Value::NIL));

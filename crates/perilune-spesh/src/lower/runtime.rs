@@ -86,6 +86,7 @@ impl Lowering<'_, '_> {
     ) -> [Val; N] {
         const { assert!(N <= 2, "more results are not in registers") };
         if address != layout::store_barrier()
+            && address != layout::make_room()
             && let Some(now) = &mut self.now
         {
             now.forget_extensible();

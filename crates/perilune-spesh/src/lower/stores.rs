@@ -16,7 +16,7 @@ use super::{Known, Lowering, Name, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
 use perilune_syntax::bytecode::RK_CONST;
 use perilune_syntax::{Constant, Op};
-use perilune_vm::machine::{Cache, layout};
+use perilune_vm::machine::{Cache, NOT_DONE, layout};
 use perilune_vm::{ArrayKind, Tag};
 
 /// A value to be stored.
@@ -246,7 +246,9 @@ impl Lowering<'_, '_> {
             self.set_field_by_leaf(at, table, slow.block);
             return self.join(at, slow, None);
         };
-        let miss = self.is_suspect(at).then(|| self.aside());
+        // Where a field is added nil adds none: that is for a leaf, too, if there was any.
+        let adds_nil = site.stores_nil && matches!(cache, Cache::Add { .. });
+        let miss = (self.is_suspect(at) || adds_nil).then(|| self.aside());
         let to = miss.as_ref().map_or(slow.block, |miss| miss.block);
         match cache {
             Cache::Own { shape, slot } => {
@@ -256,7 +258,8 @@ impl Lowering<'_, '_> {
                 self.is_something(&stored, to);
                 let slots = self.slots(name, table, before, to);
                 self.shapes.insert(shape);
-                self.may_grow(at, (name, table), slot, to);
+                self.takes_plain(Some(name), table, to);
+                let slots = self.may_grow(at, (name, table), (slot, slots), to);
                 self.is_writable((Some(name), table), what, &stored, to);
                 self.store_stored(&stored, slots, Self::slot(slot as usize));
                 let after = self.b.ins().iconst(types::I32, shape as i64);
@@ -297,21 +300,43 @@ impl Lowering<'_, '_> {
         self.collect_if_due(at, true);
     }
 
-    /// The table has room for field `slot`, which the store at `at` gives it, and for those that the stores
-    /// behind it do, and getting them is nobody's business; else goes to `slow`.
-    fn may_grow(&mut self, at: usize, (name, table): (Name, Value), slot: u32, slow: Block) {
-        let has_room = |fact: &Fact| matches!(fact, Fact::Fields(of, count) if *of == name && *count > slot);
-        if !self.now.as_ref().is_some_and(|now| now.facts.iter().any(has_room)) {
-            let last = self.last_field(at, slot);
-            let room = self.load(types::I8, table, layout::TABLE_FIELDS);
-            let fits = self.icmp_imm(IntCC::UnsignedGreaterThan, room, last as i64);
-            self.unless(fits, slow);
-            self.keep(Fact::Fields(name, last + 1), Vec::new());
-        }
+    /// The table, which may be written, gets field `slot` from the store at `at`, and getting it is nobody's
+    /// business; else goes to `slow`. The address of its fields, among which there is room for it then, and for
+    /// those that the stores behind it add.
+    ///
+    /// A table that has no room is given some in passing: what the log has seen says nothing about that, and a
+    /// table that is made empty, and filled in behind something else (`local o = {}; all[k] = o; o.x = x`), has
+    /// none each time.
+    fn may_grow(
+        &mut self,
+        at: usize,
+        (name, table): (Name, Value),
+        (slot, slots): (u32, Value),
+        slow: Block,
+    ) -> Value {
         if !self.has(Fact::Extensible(name)) {
             self.may_fill(table, slow);
             self.keep(Fact::Extensible(name), Vec::new());
         }
+        let has_room = |fact: &Fact| matches!(fact, Fact::Fields(of, count) if *of == name && *count > slot);
+        if self.now.as_ref().is_some_and(|now| now.facts.iter().any(has_room)) {
+            return slots;
+        }
+        let last = self.last_field(at, slot);
+        let room = self.load(types::I8, table, layout::TABLE_FIELDS);
+        let fits = self.icmp_imm(IntCC::UnsignedGreaterThan, room, last as i64);
+        let (grows, done) = (self.cold_block(0), self.b.create_block());
+        let there = self.b.append_block_param(done, types::I64);
+        self.b.ins().brif(fits, done, &[slots.into()], grows, &[]);
+        self.go_to(grows);
+        let vm = self.vm;
+        let count = self.b.ins().iconst(types::I64, last as i64 + 1);
+        let larger = self.leaf(layout::make_room(), &[vm, table, count]);
+        let made = self.icmp_imm(IntCC::NotEqual, larger, NOT_DONE as i64);
+        self.b.ins().brif(made, done, &[larger.into()], slow, &[]);
+        self.go_to(done);
+        self.keep(Fact::Fields(name, last + 1), Vec::new());
+        there
     }
 
     /// The last of the fields that stores give a table one after the other, from that at `at` on, which gives

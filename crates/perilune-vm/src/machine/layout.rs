@@ -551,6 +551,12 @@ pub fn set_field() -> usize {
     super::leaf::set_field as *const () as usize
 }
 
+/// The address of `fn(vm, table, fields) -> u64`: where the fields are of a table that may be written, which has
+/// room for so many from now on. [`super::NOT_DONE`]: there is no memory.
+pub fn make_room() -> usize {
+    super::leaf::make_room as *const () as usize
+}
+
 /// The address of `fn(vm, shape, fields, elements) -> table`: a new table of a shape that the domain knows,
 /// with room for so many fields, which are nil and begin at [`TABLE_SIZE`], and elements.
 pub fn new_table() -> usize {

@@ -418,6 +418,17 @@ pub(super) unsafe extern "C-unwind" fn set_field(
     }
 }
 
+/// Where the fields of the table are, which has room for so many from now on. [`NOT_DONE`]: memory was refused.
+pub(super) unsafe extern "C-unwind" fn make_room(vm: *mut Vm, t: *mut Table, fields: u64) -> u64 {
+    // SAFETY: called by machine code of the domain that owns the state, for a live table that may be written.
+    unsafe {
+        match (*vm).make_room_for_fields(Gc::from_ptr(t), fields as usize) {
+            Ok(()) => (*t).slots as u64,
+            Err(_) => refused(vm),
+        }
+    }
+}
+
 /// A new table of a shape that this domain knows, with room for so many fields, at least those of the shape,
 /// and elements.
 pub(super) unsafe extern "C-unwind" fn new_table(

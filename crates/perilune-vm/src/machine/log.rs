@@ -540,6 +540,8 @@ impl Vm {
             };
             if let Some((object, _)) = object {
                 log.sites[at].objects.add(object.tag());
+                log.sites[at].stores_nil |=
+                    i.op() == Some(Op::SetField) && (*rk(base, (*inst).k, i.c())).is_nil();
                 log.sites[at].arrays |= if object.tag() == Tag::TABLE { 0 } else { OTHER_OBJECT };
             }
             if let Some((object, name)) = object.filter(|(v, _)| v.tag() == Tag::TABLE) {

@@ -152,6 +152,8 @@ pub struct Site {
     pub result: Tags,
     /// A call for all results: it has given another number than one.
     pub gives_others: bool,
+    /// SETFIELD: what it has stored was nil at times.
+    pub stores_nil: bool,
     /// GETINDEX, GETINT, SETINDEX, SETINT, TFORCALL: kinds of the arrays of tables that it was applied to, by
     /// bit ([`crate::ArrayKind`]); [`APPENDS`], [`OTHER_KEY`]. These, GETFIELD, SETFIELD, SELF:
     /// [`OTHER_OBJECT`].
@@ -288,6 +290,7 @@ impl Site {
         self.leaves = self.leaves.saturating_add(earlier.leaves);
         self.result = self.result.or(earlier.result);
         self.gives_others |= earlier.gives_others;
+        self.stores_nil |= earlier.stores_nil;
         self.arrays |= earlier.arrays;
         self.elements |= earlier.elements;
         self.objects = self.objects.or(earlier.objects);

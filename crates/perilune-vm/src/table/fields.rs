@@ -75,9 +75,19 @@ impl Vm {
         Ok(())
     }
 
+    /// The table, of whatever shape that has slots, has room for so many fields.
+    ///
+    /// # Errors
+    /// "not enough memory"
+    pub(crate) fn make_room_for_fields(&mut self, t: Gc<Table>, count: usize) -> LuaResult<()> {
+        if count > t.slot_cap as usize { self.grow_slots(t, count) } else { Ok(()) }
+    }
+
     #[inline(never)]
     fn grow_slots(&mut self, t: Gc<Table>, count: usize) -> LuaResult<()> {
         let cap = count.next_power_of_two().max(4);
+        // The collector is to find the new buffer, whatever is stored into it.
+        self.heap.stored_into(t);
         let new: *mut Value = self.alloc_buffer(cap * size_of::<Value>())?.cast();
         let table = edit(&mut self.heap, t);
         let old = table.slot_cap as usize;
