@@ -142,6 +142,7 @@ fn copy(p: &Proto) -> Proto {
         line_defined: p.line_defined,
         last_line_defined: p.last_line_defined,
         mentions: Default::default(),
+        born: Default::default(),
     }
 }
 

@@ -57,6 +57,8 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+/// A function is expected to be used for so many times as long as it has been there.
+const LIVES: f64 = 2.0;
 /// What is expected to be gained is to be so many times the cost.
 const MARGIN: f64 = 0.35;
 /// The same of programs
@@ -245,11 +247,21 @@ impl Budget {
         instructions * INSTRUCTION / recording.nanos() * recording.interpreted * self.expected() as f64
     }
 
+    /// Which part of what a function would save until the program ends it does save, if it has been there for
+    /// `age` nanoseconds of real time: it is expected to be used for [`LIVES`] times as long again, and the less
+    /// sure to be the less that is of the program's time. A template, or whatever else a program loads, runs
+    /// and forgets, is over before code of it has come.
+    pub fn lasts(&self, age: u64) -> f64 {
+        let part = (LIVES * age as f64 / self.expected().max(1) as f64).min(1.0);
+        part * part
+    }
+
     /// Whether to spend `cost` nanoseconds to save what is worth `worth`, where loops go on for `ahead`
-    /// nanoseconds. If not, there is an appointment.
-    pub fn invests(&self, worth: f64, cost: f64, ahead: f64) -> bool {
+    /// nanoseconds, or `at_most` if all of it [lasted](Budget::lasts) until the program ends. If not, there is
+    /// an appointment.
+    pub fn invests(&self, worth: f64, at_most: f64, cost: f64, ahead: f64) -> bool {
         let program = self.program as f64;
-        if worth / program.max(1.0) * ahead >= cost * MARGIN_OF_LOOPS {
+        if at_most / program.max(1.0) * ahead >= cost * MARGIN_OF_LOOPS {
             return true;
         }
         let margin = match self.allowance > 0 {
@@ -401,10 +413,10 @@ mod tests {
     fn when_the_allowance_is_spent_there_is_a_reserve_for_what_is_worth_more() {
         let mut budget = Budget::new();
         budget.program = 1_000_000_000;
-        assert!(budget.invests(0.5e6, 1.0e6, 0.0));
+        assert!(budget.invests(0.5e6, 0.5e6, 1.0e6, 0.0));
         budget.spend(FIRST as u64 + 1_000_000);
         budget.reserve = 10_000_000;
-        assert!(!budget.invests(0.5e6, 1.0e6, 0.0) && budget.invests(1.6e6, 1.0e6, 0.0));
+        assert!(!budget.invests(0.5e6, 0.5e6, 1.0e6, 0.0) && budget.invests(1.6e6, 1.6e6, 1.0e6, 0.0));
         assert!(budget.affords(5.0e6, 8.0e6), "half of it at once");
         assert!(!budget.affords(5.1e6, 8.0e6) && !budget.affords(5.0e6, 7.0e6));
         let debt = budget.allowance;
@@ -418,21 +430,21 @@ mod tests {
         budget.spend(FREE as u64);
         budget.program = 5_000_000;
         // As much as it costs, if the program goes on for as long as it has: not of a young one.
-        assert!(!budget.invests(1.0e6, 1.0e6, 0.0) && !budget.invests(1.0e6, 1.0e6, 6.0e6));
-        assert!(budget.invests(1.0e6, 1.0e6, 7.0e6));
-        assert!(!budget.invests(0.0, 1.0e6, f64::MAX));
+        assert!(!budget.invests(1.0e6, 1.0e6, 1.0e6, 0.0) && !budget.invests(1.0e6, 1.0e6, 1.0e6, 6.0e6));
+        assert!(budget.invests(1.0e6, 1.0e6, 1.0e6, 7.0e6));
+        assert!(!budget.invests(0.0, 0.0, 1.0e6, f64::MAX));
     }
 
     #[test]
     fn young_programs_ask_for_more_than_what_is_spent_anyway() {
         let mut budget = Budget::new();
         budget.program = 10_000_000;
-        assert!(budget.invests(1.1e6, 2.9e6, 0.0), "a small loop is compiled at once");
-        assert!(!budget.invests(1.9e6, 3.1e6, 0.0) && budget.invests(8.0e6, 3.1e6, 0.0));
+        assert!(budget.invests(1.1e6, 1.1e6, 2.9e6, 0.0), "a small loop is compiled at once");
+        assert!(!budget.invests(1.9e6, 1.9e6, 3.1e6, 0.0) && budget.invests(8.0e6, 8.0e6, 3.1e6, 0.0));
         budget.spend(2_000_000);
-        assert!(!budget.invests(1.0e6, 1.1e6, 0.0) && budget.invests(0.4e6, 0.9e6, 0.0));
+        assert!(!budget.invests(1.0e6, 1.0e6, 1.1e6, 0.0) && budget.invests(0.4e6, 0.4e6, 0.9e6, 0.0));
         budget.program = 60_000_000;
-        assert!(budget.invests(0.4e6, 1.1e6, 0.0));
+        assert!(budget.invests(0.4e6, 0.4e6, 1.1e6, 0.0));
     }
 
     #[test]

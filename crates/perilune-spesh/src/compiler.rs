@@ -110,6 +110,8 @@ struct Candidate {
     part: f64,
     /// What compiling it is expected to cost, in nanoseconds.
     price: f64,
+    /// See [`Budget::lasts`].
+    lasts: f64,
 }
 
 impl Candidate {
@@ -404,7 +406,7 @@ impl Compiler {
         let price: f64 = drafts.iter().map(|&n| candidates[n].price).sum();
         let worth_of = |n: usize, alone: bool| {
             let saves = self.cost_among(&candidates[n], candidates, alone).map_or(0.0, Cost::saves);
-            budget.worth(saves * candidates[n].part, window)
+            budget.worth(saves * candidates[n].part * candidates[n].lasts, window)
         };
         let worth: f64 = drafts.iter().map(|&n| worth_of(n, false)).sum();
         if drafts.len() < 2 || budget.affords(price, worth) {
@@ -515,7 +517,8 @@ impl Compiler {
             What::Forecast(forecast) => forecast.size(),
         };
         let price = self.price.of(size, self.profiles.compiled(&log, &unit));
-        Some(Candidate { number, log, unit, what, part, price })
+        let lasts = purse.map_or(1.0, |(budget, _)| lasts(budget, &log));
+        Some(Candidate { number, log, unit, what, part, price, lasts })
     }
 
     /// The candidate with a draft in place of what an earlier one came to, if it may be worth compiling.
@@ -558,7 +561,8 @@ impl Compiler {
         let price = price * PROMISING * f64::exp2(self.profiles.tries(log) as f64);
         let is_worth_it = match purse {
             Some((budget, window)) => {
-                budget.invests(budget.worth(Cost::best(usual), window), price, window.ahead)
+                let worth = budget.worth(Cost::best(usual), window);
+                budget.invests(worth * lasts(budget, log), worth, price, window.ahead)
             }
             None => self.profiles.may_try(log),
         };
@@ -758,6 +762,11 @@ fn tell_perf(perf: &Perf, code: &Code, places: &Places, proto: &Proto) {
     let _ = perf.record(code, &name, Source { file: &file, lines: &pairs });
 }
 
+/// See [`Budget::lasts`].
+fn lasts(budget: &Budget, log: &Log) -> f64 {
+    budget.lasts(u64::try_from(log.proto().born.age().as_nanos()).unwrap_or(u64::MAX))
+}
+
 /// What a decision is about.
 fn subject<'a>(
     (log, unit): (&'a Arc<Log>, &Unit),
@@ -790,16 +799,17 @@ fn too_little<'a>(
     part: f64,
     purse: Option<(&Budget, Window)>,
 ) -> Option<Why> {
-    let (mut cost, mut saves, mut price) = (Cost::default(), 0.0, 0.0);
+    let (mut cost, mut saves, mut lasting, mut price) = (Cost::default(), 0.0, 0.0, 0.0);
     for (one, own) in group {
         cost.add(own);
         saves += own.saves() * one.part;
+        lasting += own.saves() * one.part * one.lasts;
         price += one.price;
     }
     if !cost.is_below(part) {
         return Some(Why::NoGain(cost));
     }
     let (budget, window) = purse?;
-    let worth = budget.worth(saves, window);
-    (!budget.invests(worth, price, window.ahead)).then_some(Why::TooLittle(worth, price))
+    let (worth, at_most) = (budget.worth(lasting, window), budget.worth(saves, window));
+    (!budget.invests(worth, at_most, price, window.ahead)).then_some(Why::TooLittle(worth, price))
 }

@@ -9,6 +9,7 @@ use crate::lines::Lines;
 use crate::mentions::LazyMentions;
 use crate::text::Text;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// A constant of a prototype.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,6 +110,31 @@ pub struct Proto {
     pub last_line_defined: u32,
     /// What it says about names, found out when first asked for.
     pub mentions: LazyMentions,
+    /// Since when it has been there.
+    pub born: Born,
+}
+
+/// When something came into being. That is no part of what it is: all are equal.
+#[derive(Clone, Copy, Debug)]
+pub struct Born(Instant);
+
+impl Default for Born {
+    fn default() -> Born {
+        Born(Instant::now())
+    }
+}
+
+impl PartialEq for Born {
+    fn eq(&self, _: &Born) -> bool {
+        true
+    }
+}
+
+impl Born {
+    /// How long ago.
+    pub fn age(self) -> Duration {
+        self.0.elapsed()
+    }
 }
 
 impl Proto {

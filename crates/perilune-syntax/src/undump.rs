@@ -247,6 +247,7 @@ impl<'b> Reader<'b> {
             line_defined,
             last_line_defined,
             mentions: Default::default(),
+            born: Default::default(),
         };
         Ok(Partial { proto, protos: Vec::new(), wanted })
     }

@@ -133,6 +133,7 @@ impl Vm {
             line_defined: 0,
             last_line_defined: 0,
             mentions: Default::default(),
+            born: Default::default(),
         };
         self.lua.roots.call_stub = self.new_main_closure(Arc::new(stub), Value::NIL)?.ptr();
         Ok(())

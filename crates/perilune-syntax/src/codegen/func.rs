@@ -328,6 +328,7 @@ impl FuncState {
             line_defined: if main { 0 } else { function.line },
             last_line_defined: if main { 0 } else { function.end_line },
             mentions: Default::default(),
+            born: Default::default(),
         }
     }
 }
