@@ -1,7 +1,7 @@
 //! The patterns used last, compiled.
 //!
 //! Programs use few patterns many times, so compiling is paid once: a small table per operating system thread,
-//! indexed by a cheap hash of the pattern's text, with three places for each index, and compared byte by byte. It
+//! indexed by a cheap hash of the pattern's text, with four places for each index, and compared byte by byte. It
 //! holds no heap objects, so it needs no care from the collector, and nothing depends on it: a miss compiles
 //! again. Long patterns are not kept, so the table stays small. (With one place for each index two patterns
 //! that a loop uses in turn compiled each other anew where they had the same one: 5% of `luacheck`'s time. A
@@ -20,16 +20,15 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 const ENTRIES: usize = 128;
 /// As many patterns have the same index. The one that was used last is the first.
-const WAYS: usize = 3;
+const WAYS: usize = 4;
 /// Longer patterns are compiled at every use.
 const MAX_LENGTH: usize = 256;
 
 /// A compiled pattern, with room for its captures.
 pub struct Entry {
-    text: Box<[u8]>,
-    anchor: bool,
-    /// See [`hash`].
-    hash: u64,
+    key: Key,
+    /// What the key does not say: empty if that is all.
+    rest: Box<[u8]>,
     index: u8,
     /// Says which text and `anchor` it was compiled from, and its index: process-wide unique. -1: not kept.
     ticket: i64,
@@ -64,32 +63,56 @@ thread_local! {
         const { [const { [const { Cell::new(None) }; WAYS] }; ENTRIES] };
 }
 
-/// First and last bytes and the length tell patterns apart well enough.
-#[inline]
-fn hash(text: &[u8], anchor: bool) -> u64 {
-    let word = |bytes: &[u8]| bytes.iter().fold(0u64, |h, &b| h << 8 | u64::from(b));
-    let (head, tail) = match (text.first_chunk::<8>(), text.last_chunk::<8>()) {
-        (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
-        _ => match (text.first_chunk::<4>(), text.last_chunk::<4>()) {
-            (Some(head), Some(tail)) => (u32::from_le_bytes(*head).into(), u32::from_le_bytes(*tail).into()),
-            _ => (word(text), 0),
-        },
-    };
-    (head ^ tail.rotate_left(29) ^ (text.len() as u64) << 8 ^ u64::from(anchor))
-        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+/// What tells patterns apart: the first and the last bytes, how many there are, and whether `^` anchors. Of no
+/// more than [`WHOLE`] that is all of them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Key {
+    head: u64,
+    tail: u64,
+    /// Twice the length, and 1 if `^` anchors.
+    form: u64,
 }
 
-#[inline]
-fn index(hash: u64) -> u8 {
-    (hash >> (64 - ENTRIES.trailing_zeros())) as u8
+/// See [`Key`].
+const WHOLE: usize = 16;
+
+impl Key {
+    #[inline]
+    fn of(text: &[u8], anchor: bool) -> Key {
+        let word = |bytes: &[u8]| bytes.iter().fold(0u64, |h, &b| h << 8 | u64::from(b));
+        let (head, tail) = match (text.first_chunk::<8>(), text.last_chunk::<8>()) {
+            (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
+            _ => match (text.first_chunk::<4>(), text.last_chunk::<4>()) {
+                (Some(head), Some(tail)) => {
+                    (u32::from_le_bytes(*head).into(), u32::from_le_bytes(*tail).into())
+                }
+                _ => (word(text), 0),
+            },
+        };
+        Key { head, tail, form: (text.len() as u64) << 1 | u64::from(anchor) }
+    }
+
+    #[inline]
+    fn index(self) -> u8 {
+        let mix =
+            (self.head ^ self.tail.rotate_left(29) ^ self.form << 7).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mix >> (64 - ENTRIES.trailing_zeros())) as u8
+    }
+
+    /// The text, as far as a key does not say it.
+    #[inline]
+    fn rest(text: &[u8]) -> &[u8] {
+        if text.len() > WHOLE { text } else { &[] }
+    }
 }
 
 /// Takes the compiled form of `text`; `anchor` as in [`Pattern::new`].
 #[inline]
 pub fn take(vm: &Vm, text: &[u8], anchor: bool) -> Box<Entry> {
-    let hash = hash(text, anchor);
-    let is_it = |entry: &Entry| entry.hash == hash && entry.anchor == anchor && *entry.text == *text;
-    take_from(usize::from(index(hash)), is_it).unwrap_or_else(|| compile(vm, text, anchor, hash))
+    let key = Key::of(text, anchor);
+    // (To compare nothing with nothing by the C library takes a hundred times as long where it is no memory.)
+    let is_it = |entry: &Entry| entry.key == key && (entry.rest.is_empty() || *entry.rest == *text);
+    take_from(usize::from(key.index()), is_it).unwrap_or_else(|| compile(vm, text, anchor, key))
 }
 
 /// Takes the entry with this ticket, if the cache still has it: cheaper than looking at the text again.
@@ -100,15 +123,14 @@ pub fn take_again(ticket: i64) -> Option<Box<Entry>> {
 }
 
 #[cold]
-fn compile(vm: &Vm, text: &[u8], anchor: bool, hash: u64) -> Box<Entry> {
+fn compile(vm: &Vm, text: &[u8], anchor: bool, key: Key) -> Box<Entry> {
     let interrupt = vm.interrupt_handle();
     let pattern = Pattern::new(text, anchor);
     let slots = [(0, 0); MAX_CAPTURES];
     if text.len() > MAX_LENGTH {
         return Box::new(Entry {
-            text: [].into(),
-            anchor,
-            hash,
+            key,
+            rest: [].into(),
             index: u8::MAX,
             ticket: -1,
             pattern,
@@ -116,9 +138,9 @@ fn compile(vm: &Vm, text: &[u8], anchor: bool, hash: u64) -> Box<Entry> {
             interrupt,
         });
     }
-    let index = index(hash);
+    let (index, rest) = (key.index(), Key::rest(text).into());
     let ticket = NEXT.fetch_add(ENTRIES as i64, Ordering::Relaxed) | i64::from(index);
-    Box::new(Entry { text: text.into(), anchor, hash, index, ticket, pattern, slots, interrupt })
+    Box::new(Entry { key, rest, index, ticket, pattern, slots, interrupt })
 }
 
 /// Puts an entry back: it is the first of its index, and the last one is given up if there is no room.
@@ -163,7 +185,7 @@ mod tests {
         let vm = Vm::new();
         let texts: Vec<Vec<u8>> = (0..10_000u32).map(|n| n.to_string().into_bytes()).collect();
         let same: Vec<&[u8]> =
-            texts.iter().map(|text| &text[..]).filter(|text| index(hash(text, true)) == 7).collect();
+            texts.iter().map(|text| &text[..]).filter(|text| Key::of(text, true).index() == 7).collect();
         let ticket = |text: &[u8]| {
             let entry = take(&vm, text, true);
             let ticket = entry.ticket();
@@ -185,6 +207,31 @@ mod tests {
         assert!(take_again(first[1]).is_none());
         put(entry);
         assert!(take_again(first[1]).is_some());
+    }
+
+    #[test]
+    fn patterns_of_one_beginning_and_end_are_told_apart() {
+        let vm = Vm::new();
+        let same = |one: &str, other: &str| {
+            let entry = take(&vm, one.as_bytes(), true);
+            let ticket = entry.ticket();
+            put(entry);
+            let entry = take(&vm, other.as_bytes(), true);
+            let again = entry.ticket();
+            put(entry);
+            ticket == again
+        };
+        for (one, other) in [
+            ("", "a"),
+            ("a", "aa"),
+            ("abc", "acc"),
+            ("abcdefg", "abceefg"),
+            ("abcdabcd", "abcdabcdabcd"),
+            ("12345678abcdefgh", "12345678.abcdefgh"),
+            ("12345678.abcdefgh", "12345678,abcdefgh"),
+        ] {
+            assert!(!same(one, other) && same(one, one) && same(other, other), "{one} {other}");
+        }
     }
 
     #[test]
