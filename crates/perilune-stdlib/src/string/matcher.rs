@@ -347,8 +347,11 @@ impl<'a> Matcher<'a> {
                 Op::Back(n) => {
                     let (at, len) = self.captures[usize::from(n)];
                     let (at, len) = (at as usize, len as usize);
-                    let rest = &self.subject[s..];
-                    if rest.len() < len || rest[..len] != self.subject[at..at + len] {
+                    let (rest, own) = (&self.subject[s..], &self.subject[at..at + len]);
+                    // Most of what it is not begins with another byte.
+                    if rest.len() < len
+                        || own.first().is_some_and(|first| rest[0] != *first || rest[..len] != *own)
+                    {
                         return NO_MATCH;
                     }
                     self.scanned(len);
