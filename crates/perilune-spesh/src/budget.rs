@@ -384,6 +384,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_has_just_come_is_not_expected_to_last() {
+        let mut budget = Budget::new();
+        budget.program = 100_000_000;
+        assert_eq!([50_000_000, 100_000_000, u64::MAX].map(|age| budget.lasts(age)), [1.0; 3]);
+        assert!((budget.lasts(5_000_000) - 0.01).abs() < 1e-9 && budget.lasts(0) == 0.0);
+        // Loops that say how long they go on are asked for that alone.
+        budget.spend(FREE as u64);
+        assert!(!budget.invests(0.1e6, 10.0e6, 1.0e6, 0.0) && budget.invests(0.1e6, 10.0e6, 1.0e6, 20.0e6));
+    }
+
+    #[test]
     fn what_is_certain_to_be_worth_it_may_be_a_debt() {
         let mut budget = Budget::new();
         assert!(budget.affords(17.0e6, 0.0) && !budget.affords(18.0e6, 0.0));

@@ -764,7 +764,7 @@ fn tell_perf(perf: &Perf, code: &Code, places: &Places, proto: &Proto) {
 
 /// See [`Budget::lasts`].
 fn lasts(budget: &Budget, log: &Log) -> f64 {
-    budget.lasts(u64::try_from(log.proto().born.age().as_nanos()).unwrap_or(u64::MAX))
+    budget.lasts(log.proto().born.age())
 }
 
 /// What a decision is about.

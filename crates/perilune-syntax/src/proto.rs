@@ -8,8 +8,8 @@ use crate::bytecode::Instr;
 use crate::lines::Lines;
 use crate::mentions::LazyMentions;
 use crate::text::Text;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 /// A constant of a prototype.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,13 +114,17 @@ pub struct Proto {
     pub born: Born,
 }
 
-/// When something came into being. That is no part of what it is: all are equal.
+/// When something came into being, in nanoseconds since the first of its kind did. That is no part of what it
+/// is: all are equal.
 #[derive(Clone, Copy, Debug)]
-pub struct Born(Instant);
+pub struct Born(u64);
+
+/// When the first one did.
+static FIRST: OnceLock<Instant> = OnceLock::new();
 
 impl Default for Born {
     fn default() -> Born {
-        Born(Instant::now())
+        Born(FIRST.get_or_init(Instant::now).elapsed().as_nanos() as u64)
     }
 }
 
@@ -131,9 +135,9 @@ impl PartialEq for Born {
 }
 
 impl Born {
-    /// How long ago.
-    pub fn age(self) -> Duration {
-        self.0.elapsed()
+    /// How long ago, in nanoseconds.
+    pub fn age(self) -> u64 {
+        Born::default().0.saturating_sub(self.0)
     }
 }
 
@@ -169,6 +173,6 @@ mod tests {
     #[test]
     fn prototypes_stay_small() {
         assert_eq!((size_of::<Constant>(), size_of::<LocalVar>(), size_of::<UpvalueDesc>()), (16, 24, 24));
-        assert_eq!(size_of::<Proto>(), 168);
+        assert_eq!(size_of::<Proto>(), 176);
     }
 }

@@ -110,7 +110,7 @@ impl Key {
 #[inline]
 pub fn take(vm: &Vm, text: &[u8], anchor: bool) -> Box<Entry> {
     let key = Key::of(text, anchor);
-    // (To compare nothing with nothing by the C library takes a hundred times as long where it is no memory.)
+    // (To compare nothing with nothing takes the C library 60 ns where there is no memory at that address.)
     let is_it = |entry: &Entry| entry.key == key && (entry.rest.is_empty() || *entry.rest == *text);
     take_from(usize::from(key.index()), is_it).unwrap_or_else(|| compile(vm, text, anchor, key))
 }

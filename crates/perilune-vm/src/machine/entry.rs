@@ -150,12 +150,14 @@ op!(
     debug_assert!(!code.is_null());
     save!(vm, base, start);
     let exit = run(vm, base, inst, code, MachineCode::START);
-    if exit >= CODES && (*(*frame_closure((*vm).lua.base)).proto).machine.is_null() {
+    if exit >= CODES {
         // Most functions that are interpreted when they call have no machine code.
         let base = (*vm).lua.base;
         let f = frame(base);
-        let tab = (*vm).lua.dispatch;
-        next!(vm, base, (*f).pc, (*f).k, tab)
+        if !(*f).pc.is_null() && (*(*frame_closure(base)).proto).machine.is_null() {
+            let tab = (*vm).lua.dispatch;
+            next!(vm, base, (*f).pc, (*f).k, tab)
+        }
     }
     match run_on(vm, exit) {
         REFUSED => {}
