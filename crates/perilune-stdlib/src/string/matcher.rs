@@ -347,11 +347,14 @@ impl<'a> Matcher<'a> {
                 Op::Back(n) => {
                     let (at, len) = self.captures[usize::from(n)];
                     let (at, len) = (at as usize, len as usize);
-                    let (rest, own) = (&self.subject[s..], &self.subject[at..at + len]);
+                    let rest = &self.subject[s..];
+                    // What is no text (a position, a capture that is not over) is longer than anything.
+                    if rest.len() < len {
+                        return NO_MATCH;
+                    }
                     // Most of what it is not begins with another byte.
-                    if rest.len() < len
-                        || own.first().is_some_and(|first| rest[0] != *first || rest[..len] != *own)
-                    {
+                    let own = &self.subject[at..at + len];
+                    if own.first().is_some_and(|first| rest[0] != *first || rest[..len] != *own) {
                         return NO_MATCH;
                     }
                     self.scanned(len);
