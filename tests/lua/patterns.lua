@@ -24,3 +24,7 @@ f("a+b", "+", 1); print(("a+b"):find("+", 1, true)); f("\0a\0", "\0$"); f("a\0b"
 print(("abc"):match("b", 3), ("abc"):match("c", -1), ("abc"):match("a", -10), ("abc"):find("b", 2.0), pcall(string.find, "abc", "b", 1.5)); print(("abc"):find("b", math.maxinteger), ("abc"):find("a", math.mininteger), ("abc"):match("()", 4), ("abc"):match("()", 5))
 -- practical
 local csv = 'a,"b,c",d'; local fields = {}; local pos = 1; while pos <= #csv do local q, rest = csv:match('^"([^"]*)",?()', pos); if not q then q, rest = csv:match("^([^,]*),?()", pos) end; fields[#fields + 1] = q; pos = rest end print(table.concat(fields, "|")); print(("%d+"):gsub("%%", "%%%%")); print(("CamelCaseString"):gsub("(%u)", " %1")); print(("http://host:80/path?q=1"):match("^(%a+)://([^:/]+):?(%d*)(/[^?]*)%??(.*)$")); print(("  x  y "):gsub("%s+", " ")); print(("0x1F"):match("^0[xX](%x+)$"), ("a.b.c"):gsub("%.", "/"), ("file.tar.gz"):match("^(.-)%.(.*)$"), ("file.tar.gz"):match("^(.*)%.(.*)$"), ("/a/b/c.txt"):match("([^/]+)$"))
+
+-- Back references to what is no text, to nothing, and to what begins alike.
+print(("abab"):find("()%1"), pcall(string.find, "abab", "(a%1)"), ("abab"):find("(a?)b%1"), ("xaa"):find("(x*)a%1a$"))
+print(("abcabd abcabc"):match("(%a%a%a)%1"), ("aXaYaXaY"):gsub("(a%u)a(%u)%1", "<%2%1>"), ("ab"):match("(ab)%1"))
