@@ -98,12 +98,6 @@ impl Key {
             (self.head ^ self.tail.rotate_left(29) ^ self.form << 7).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mix >> (64 - ENTRIES.trailing_zeros())) as u8
     }
-
-    /// The text, as far as a key does not say it.
-    #[inline]
-    fn rest(text: &[u8]) -> &[u8] {
-        if text.len() > WHOLE { text } else { &[] }
-    }
 }
 
 /// Takes the compiled form of `text`; `anchor` as in [`Pattern::new`].
@@ -138,7 +132,7 @@ fn compile(vm: &Vm, text: &[u8], anchor: bool, key: Key) -> Box<Entry> {
             interrupt,
         });
     }
-    let (index, rest) = (key.index(), Key::rest(text).into());
+    let (index, rest) = (key.index(), if text.len() > WHOLE { text } else { &[] }.into());
     let ticket = NEXT.fetch_add(ENTRIES as i64, Ordering::Relaxed) | i64::from(index);
     Box::new(Entry { key, rest, index, ticket, pattern, slots, interrupt })
 }

@@ -385,9 +385,12 @@ unsafe fn run(
 }
 
 /// Whether entries are timed. Who counts to find out what is hot does so to be the same in each run.
+///
+/// # Safety
+/// `vm` is the state of this domain.
 #[inline(always)]
 unsafe fn is_judged(vm: *mut Vm) -> bool {
-    // SAFETY: the caller's: the state of this domain.
+    // SAFETY: the caller's promise.
     unsafe { (*vm).lua.machine.threshold == 0 }
 }
 
