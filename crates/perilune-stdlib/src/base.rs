@@ -11,7 +11,7 @@ use crate::string::scratch;
 use perilune_heap::Mode;
 use perilune_syntax::numeral::{Number, parse_integer_base, parse_number};
 use perilune_vm::{
-    Call, Effect, Gc, Intrinsic, Kind, LuaClosure, LuaResult, Native, Thrown, Type, Value, Vm,
+    Call, Effect, Gc, Intrinsic, Kind, LuaClosure, LuaResult, Native, Results, Table, Thrown, Type, Value, Vm,
 };
 
 static ASSERT: Native =
@@ -26,7 +26,9 @@ static IPAIRS: Native = Native::leaf("ipairs", ipairs).known_as(Intrinsic::Ipair
 pub static IPAIRS_STEP: Native = Native::special("ipairs_aux", Kind::IpairsStep, ipairs_step);
 static LOADFILE: Native = Native::leaf("loadfile", loadfile);
 static LOAD: Native = Native::hybrid("load", load);
-static NEXT: Native = Native::special("next", Kind::Next, next).quick_or_none(Effect::Nothing, quick_next);
+static NEXT: Native = Native::special("next", Kind::Next, next)
+    .quick_or_none(Effect::Nothing, quick_next)
+    .several(Effect::Nothing, quick_entry);
 static PAIRS: Native = Native::hybrid("pairs", pairs).known_as(Intrinsic::Pairs(&NEXT));
 static PCALL: Native = Native::special("pcall", Kind::Pcall, pcall);
 static PRINT: Native = Native::hybrid("print", print);
@@ -395,15 +397,29 @@ fn next(vm: &mut Vm) -> LuaResult<u32> {
     }
 }
 
+/// The table and the key that [`next`] is called with.
+#[inline]
+fn table_and_key(call: Call<'_>) -> Option<(Gc<Table>, Value)> {
+    match *call.arguments {
+        [table] => Some((table.as_table()?, Value::NIL)),
+        [table, key] => Some((table.as_table()?, key)),
+        _ => None,
+    }
+}
+
 /// The key that [`next`] gives.
 fn quick_next(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
-    let (table, key) = match *call.arguments {
-        [table] => (table, Value::NIL),
-        [table, key] => (table, key),
-        _ => return Ok(None),
-    };
-    let Some(table) = table.as_table() else { return Ok(None) };
+    let Some((table, key)) = table_and_key(call) else { return Ok(None) };
     Ok(Some(vm.raw_next(table, key)?.map_or(Value::NIL, |(key, _)| key)))
+}
+
+/// All that it gives.
+fn quick_entry(vm: &mut Vm, call: Call<'_>, results: &mut Results) -> LuaResult<bool> {
+    let Some((table, key)) = table_and_key(call) else { return Ok(false) };
+    Ok(match vm.raw_next(table, key)? {
+        Some((key, value)) => results.push(key) && results.push(value),
+        None => results.push(Value::NIL),
+    })
 }
 
 fn pairs(vm: &mut Vm) -> LuaResult<u32> {

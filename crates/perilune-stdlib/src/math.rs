@@ -5,7 +5,7 @@
 
 use crate::random;
 use perilune_syntax::numeral::{float_ceil_to_integer, float_floor_to_integer, float_to_integer};
-use perilune_vm::{Call, Effect, Intrinsic, LuaResult, Native, Value, Vm, float_remainder};
+use perilune_vm::{Call, Effect, Intrinsic, LuaResult, Native, Results, Value, Vm, float_remainder};
 use std::f64::consts::PI;
 
 static ABS: Native = Native::leaf("abs", abs).known_as(Intrinsic::Abs).quick(Effect::Nothing, quick_abs);
@@ -22,7 +22,7 @@ static FMOD: Native = Native::leaf("fmod", fmod).quick(Effect::Nothing, quick_fm
 static LOG: Native = Native::leaf("log", log).quick(Effect::Nothing, quick_log);
 static MAX: Native = Native::hybrid("max", max).known_as(Intrinsic::Max).quick(Effect::Nothing, quick_max);
 static MIN: Native = Native::hybrid("min", min).known_as(Intrinsic::Min).quick(Effect::Nothing, quick_min);
-static MODF: Native = Native::leaf("modf", modf);
+static MODF: Native = Native::leaf("modf", modf).several(Effect::Nothing, quick_modf);
 static RAD: Native = Native::leaf("rad", rad).known_as(Intrinsic::Float(of_float::rad));
 static SIN: Native = Native::leaf("sin", sin).known_as(Intrinsic::Float(of_float::sin));
 static SQRT: Native = Native::leaf("sqrt", sqrt).known_as(Intrinsic::Sqrt);
@@ -143,17 +143,34 @@ fn fmod(vm: &mut Vm) -> LuaResult<u32> {
 
 fn modf(vm: &mut Vm) -> LuaResult<u32> {
     let value = vm.arg(1);
-    if value.is_int() {
-        vm.push(value);
-        vm.push(Value::float(0.0));
-        return Ok(2);
-    }
-    let x = number(vm, 1)?;
-    let whole = x.trunc();
-    vm.push(float_to_integer(whole).map_or(Value::float(whole), Value::int));
-    // The difference of an infinity and itself would be a NaN.
-    vm.push(Value::float(if x == whole { 0.0 } else { x - whole }));
+    let (whole, rest) = match parts(value) {
+        Some(parts) => parts,
+        None => parts_of_float(vm.check_num(1)?),
+    };
+    vm.push(whole);
+    vm.push(rest);
     Ok(2)
+}
+
+/// The part of a number before the point, and the one behind it.
+fn parts(value: Value) -> Option<(Value, Value)> {
+    if value.is_int() {
+        return Some((value, Value::float(0.0)));
+    }
+    value.as_number().map(parts_of_float)
+}
+
+fn parts_of_float(x: f64) -> (Value, Value) {
+    let whole = x.trunc();
+    // The difference of an infinity and itself would be a NaN.
+    let rest = if x == whole { 0.0 } else { x - whole };
+    (float_to_integer(whole).map_or(Value::float(whole), Value::int), Value::float(rest))
+}
+
+/// [`modf`] of a number.
+fn quick_modf(_: &mut Vm, call: Call<'_>, results: &mut Results) -> LuaResult<bool> {
+    let Some((whole, rest)) = call.arguments.first().and_then(|&x| parts(x)) else { return Ok(false) };
+    Ok(results.push(whole) && results.push(rest))
 }
 
 fn log(vm: &mut Vm) -> LuaResult<u32> {

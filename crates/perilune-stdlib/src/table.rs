@@ -7,7 +7,7 @@
 use crate::sort;
 use crate::string::scratch;
 use perilune_syntax::numeral::{format_float, format_integer};
-use perilune_vm::{Call, Effect, Gc, LuaResult, Native, Table, Type, Value, Vm};
+use perilune_vm::{Call, Effect, Gc, LuaResult, Native, Results, Table, Type, Value, Vm};
 
 static CONCAT: Native = Native::hybrid("concat", concat);
 static INSERT: Native = Native::hybrid("insert", insert).quick_or_none(Effect::Stores, quick_insert);
@@ -15,7 +15,7 @@ static MOVE: Native = Native::hybrid("move", move_);
 static PACK: Native = Native::leaf("pack", pack);
 static REMOVE: Native = Native::hybrid("remove", remove).quick(Effect::Stores, quick_remove);
 static SORT: Native = Native::hybrid("sort", sort::sort);
-static UNPACK: Native = Native::hybrid("unpack", unpack);
+static UNPACK: Native = Native::hybrid("unpack", unpack).several(Effect::Nothing, quick_unpack);
 
 /// Makes the table `table`.
 ///
@@ -319,4 +319,20 @@ fn unpack(vm: &mut Vm) -> LuaResult<u32> {
         vm.push(value);
     }
     Ok(count as u32 + 1)
+}
+
+/// [`unpack`] of a few elements of a table without a metatable.
+fn quick_unpack(vm: &mut Vm, call: Call<'_>, results: &mut Results) -> LuaResult<bool> {
+    let (&[list] | &[list, _] | &[list, _, _]) = call.arguments else { return Ok(false) };
+    let Some(table) = list.as_table().filter(|_| vm.metatable_of(list).is_none()) else { return Ok(false) };
+    let bound = |at: usize| match call.arguments.get(at).filter(|bound| !bound.is_nil()) {
+        Some(bound) => bound.as_integral().map(Some),
+        None => Some(None),
+    };
+    let (Some(first), Some(last)) = (bound(1), bound(2)) else { return Ok(false) };
+    let (first, last) = (first.unwrap_or(1), last.unwrap_or_else(|| vm.raw_len(table)));
+    if (last as i128 - first as i128) >= Results::MOST as i128 {
+        return Ok(false);
+    }
+    Ok((first..=last).all(|i| results.push(vm.raw_get_int(table, i))))
 }

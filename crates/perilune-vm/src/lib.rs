@@ -111,7 +111,7 @@ pub use interp::hooks::{HOOK_CALL, HOOK_COUNT, HOOK_LINE, HOOK_RETURN};
 pub use interrupt::{CANCEL as INTERRUPT_CANCEL, InterruptHandle, TRACE as INTERRUPT_TRACE};
 pub use native::{
     Answer, Call, Effect, Intrinsic, Kind, LuaResult, Native, NativeBody, NativeFn, Quick, QuickBody,
-    QuickFn, Raised, Signalled, Thrown,
+    QuickFn, Raised, Results, Several, SeveralBody, SeveralFn, Signalled, Thrown,
 };
 pub use new::LoadMode;
 pub use num::float_remainder;

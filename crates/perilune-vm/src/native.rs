@@ -12,7 +12,8 @@
 //! Most calls of some natives need far less than a frame: a letter of a string, an element more. Such a
 //! native may have a *quick form* ([`Native::quick`]), which machine code calls with the arguments where they
 //! are. It does the whole or nothing; what would raise an error, call Lua or collect is left to the native.
-//! So does the interpreter with metamethods of arithmetic: those of strings.
+//! So does the interpreter with metamethods of arithmetic: those of strings. One that may give several values
+//! (`string.find`) has a form that gives them as [`Results`] ([`Native::several`]).
 //!
 //! # Kinds
 //! Most natives are [`Kind::Leaf`]: they never call Lua. A [`Kind::Reentrant`] one may (a comparator, a
@@ -26,8 +27,11 @@
 //! `coroutine.resume` cheap and keeps native frames out of coroutines.
 
 use crate::Vm;
+use crate::interp::copy;
+use crate::machine::NOT_DONE;
 use crate::object::NativeClosure;
 use crate::value::{Tag, Value};
+use std::mem::MaybeUninit;
 
 /// Why an operation has no result. It is not only errors that leave a native function through `Err`: so do
 /// waits and the end of a coroutine that nobody needs any more. Only [`Thrown::Error`] has a value, and only
@@ -155,6 +159,8 @@ pub struct Native {
     pub intrinsic: Option<Intrinsic>,
     /// What machine code calls in its place where all is plain.
     pub quick: Option<Quick>,
+    /// The same of one that may give several values.
+    pub several: Option<Several>,
     entry: NativeFn,
 }
 
@@ -216,6 +222,15 @@ pub struct Quick {
     pub gives_one: bool,
 }
 
+/// What machine code may call in place of a native that may give several values ([`Native::several`]).
+#[derive(Clone, Copy, Debug)]
+pub struct Several {
+    /// See [`SeveralFn`].
+    pub entry: SeveralFn,
+    /// What may be another thing after it.
+    pub effect: Effect,
+}
+
 /// What a quick form may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
@@ -244,6 +259,33 @@ impl Call<'_> {
         // SAFETY: a native that has upvalues is registered with them.
         let closure = unsafe { &*(self.function.payload() as *const NativeClosure) };
         closure.upvalue(n as u32 - 1).unwrap_or(Value::NIL)
+    }
+}
+
+/// The values that a quick form gives, a few.
+pub struct Results {
+    values: [MaybeUninit<Value>; Results::MOST],
+    count: usize,
+}
+
+impl Results {
+    /// So many at most.
+    pub const MOST: usize = 8;
+
+    /// One more; whether there was room for it.
+    #[inline]
+    #[must_use = "what does not fit is left to the native"]
+    pub fn push(&mut self, v: impl Into<Value>) -> bool {
+        let Some(slot) = self.values.get_mut(self.count) else { return false };
+        slot.write(v.into());
+        self.count += 1;
+        true
+    }
+
+    /// All of them.
+    fn all(&self) -> &[Value] {
+        // SAFETY: so many have been written.
+        unsafe { std::slice::from_raw_parts(self.values.as_ptr().cast(), self.count) }
     }
 }
 
@@ -278,6 +320,14 @@ impl Answer {
 /// running frame or a copy of them.
 pub type QuickFn = unsafe extern "C-unwind" fn(*mut Vm, *const Value, u64) -> Answer;
 
+/// A quick form of several values as machine code calls it: as [`QuickFn`], and so many are wanted, which go
+/// to the registers from the function's on; -1: all, and the top is behind them. The answer is
+/// [`crate::machine::NOT_DONE`] if nothing has been done.
+///
+/// # Safety
+/// As [`QuickFn`], in registers of the running frame, which has room for the values that are wanted.
+pub type SeveralFn = unsafe extern "C-unwind" fn(*mut Vm, *mut Value, u64, i64) -> u64;
+
 impl Vm {
     /// What `f(x, y)` gives, if `f` is a native whose quick form does that, and nobody watches calls.
     #[inline]
@@ -301,6 +351,11 @@ impl Vm {
 pub trait QuickBody: Fn(&mut Vm, Call<'_>) -> LuaResult<Option<Value>> + Copy + 'static {}
 impl<F: Fn(&mut Vm, Call<'_>) -> LuaResult<Option<Value>> + Copy + 'static> QuickBody for F {}
 
+/// What quick forms of several values are written as, under the same conditions. `false`, or an error: nothing
+/// has been done.
+pub trait SeveralBody: Fn(&mut Vm, Call<'_>, &mut Results) -> LuaResult<bool> + Copy + 'static {}
+impl<F: Fn(&mut Vm, Call<'_>, &mut Results) -> LuaResult<bool> + Copy + 'static> SeveralBody for F {}
+
 /// What natives are written as. `Copy` and without state: the function's type alone says which one it is.
 pub trait NativeBody: Fn(&mut Vm) -> LuaResult<u32> + Copy + 'static {}
 impl<F: Fn(&mut Vm) -> LuaResult<u32> + Copy + 'static> NativeBody for F {}
@@ -322,7 +377,7 @@ impl Native {
     /// directly.
     pub const fn special<F: NativeBody>(name: &'static str, kind: Kind, _body: F) -> Native {
         const { assert!(size_of::<F>() == 0, "a native is a function, not a pointer to one") };
-        Native { name, kind, intrinsic: None, quick: None, entry: enter::<F> }
+        Native { name, kind, intrinsic: None, quick: None, several: None, entry: enter::<F> }
     }
 
     /// The same native, of which machine code knows what it does.
@@ -342,6 +397,13 @@ impl Native {
     pub const fn quick_or_none<F: QuickBody>(self, effect: Effect, _body: F) -> Native {
         const { assert!(size_of::<F>() == 0, "a quick form is a function, not a pointer to one") };
         Native { quick: Some(Quick { entry: enter_quick::<F>, effect, gives_one: false }), ..self }
+    }
+
+    /// The same native with a quick form of several values, which gives what the native gives, or does nothing
+    /// at all.
+    pub const fn several<F: SeveralBody>(self, effect: Effect, _body: F) -> Native {
+        const { assert!(size_of::<F>() == 0, "a quick form is a function, not a pointer to one") };
+        Native { several: Some(Several { entry: enter_several::<F>, effect }), ..self }
     }
 
     /// Whether it never, or hardly ever, runs Lua code.
@@ -418,6 +480,50 @@ unsafe extern "C-unwind" fn enter_quick<F: QuickBody>(
     };
     std::mem::forget(barrier);
     answer
+}
+
+/// The quick form of several values that is written as `F`.
+unsafe extern "C-unwind" fn enter_several<F: SeveralBody>(
+    vm: *mut Vm,
+    arguments: *mut Value,
+    count: u64,
+    wanted: i64,
+) -> u64 {
+    let barrier = NoUnwinding;
+    // SAFETY: as `enter_quick`; the values are copied when nobody looks at the arguments any more. All of them
+    // fit, whatever is wanted: a frame has room for those of a native beyond its registers.
+    unsafe {
+        let function = arguments.sub(GAP);
+        let (body, vm) = (std::ptr::NonNull::<F>::dangling().read(), &mut *vm);
+        let call =
+            Call { function: *function, arguments: std::slice::from_raw_parts(arguments, count as usize) };
+        let mut results = Results { values: [const { MaybeUninit::uninit() }; Results::MOST], count: 0 };
+        let done = match body(vm, call, &mut results) {
+            Ok(done) => done,
+            Err(_) => {
+                vm.forget_refusal();
+                false
+            }
+        };
+        std::mem::forget(barrier);
+        if !done {
+            return NOT_DONE;
+        }
+        let (given, mut to) = (results.all(), function);
+        let taken = if wanted < 0 { given.len() } else { given.len().min(wanted as usize) };
+        for v in &given[..taken] {
+            copy(to, v);
+            to = to.add(1);
+        }
+        if wanted < 0 {
+            vm.lua.top = to;
+        }
+        for _ in taken as i64..wanted {
+            Value::store_nil(to);
+            to = to.add(1);
+        }
+        1
+    }
 }
 
 #[cfg(not(debug_assertions))]

@@ -110,9 +110,10 @@ pub const LEAVING: f64 = 15.0;
 fn native(native: &Native) -> f64 {
     let in_line =
         native.intrinsic.is_some_and(|intrinsic| !matches!(intrinsic, Intrinsic::Select | Intrinsic::Sub));
-    match native.quick.filter(|_| !in_line) {
+    let form = native.quick.map(|quick| quick.effect).or(native.several.map(|several| several.effect));
+    match form.filter(|_| !in_line) {
         None => DONE,
-        Some(quick) if quick.effect == Effect::Allocates => 0.6 * ALLOCATED,
+        Some(Effect::Allocates) => 0.6 * ALLOCATED,
         Some(_) => 2.0 * LEAF,
     }
 }
@@ -146,8 +147,9 @@ fn alone(i: Instr, site: &Site) -> f64 {
 /// nothing quicker for.
 fn is_plainly_called(i: Instr, site: &Site) -> bool {
     let calls = matches!(i.op(), Some(Op::Call | Op::TForCall)) && site.calls == 0;
+    let has_form = |native: &Native| native.quick.is_some() || native.several.is_some();
     let is_slow =
-        |native: &Native| native.intrinsic.is_none() && native.quick.is_none() && native.calls_no_lua();
+        |native: &Native| native.intrinsic.is_none() && !has_form(native) && native.calls_no_lua();
     calls && site.native.is_some_and(|native| is_slow(native) && native.kind != Kind::Next)
 }
 

@@ -2,8 +2,9 @@
 //!
 //! One that has always been called at a place is guarded, and then, whichever is the first that will do: what
 //! it does is instructions in line ([`Intrinsic`]); its quick form is called, which needs nothing of the
-//! frame ([`Quick`]); or a function runs it in a frame of its own, as the interpreter would
-//! ([`layout::call_native`]). See `perilune_vm::machine`, `natives.rs`.
+//! frame ([`Quick`], or [`Several`], which gives several values in their registers); or a function runs it in a
+//! frame of its own, as the interpreter would ([`layout::call_native`]). See `perilune_vm::machine`,
+//! `natives.rs`.
 //!
 //! What an open list of arguments or results is: the arguments of a call may end at the top (`b == 0`), where
 //! the instruction before has put it; and a call may be asked for all results (`c == 0`): then it sets the
@@ -15,8 +16,8 @@ use super::{Known, Lowering, Ty};
 use crate::backend::clif::{
     Block, InstBuilder, MemFlagsData, Value, condcodes::FloatCC, condcodes::IntCC, types,
 };
-use perilune_vm::machine::{UNKNOWN, layout};
-use perilune_vm::{Effect, Intrinsic, Native, Quick, Tag};
+use perilune_vm::machine::{NOT_DONE, UNKNOWN, layout};
+use perilune_vm::{Effect, Intrinsic, Native, Quick, Several, Tag};
 
 impl Lowering<'_, '_> {
     /// `CALL` of what is no Lua function.
@@ -109,10 +110,42 @@ impl Lowering<'_, '_> {
             1 | 2 => true,
             _ => false,
         };
-        match quick.filter(|(_, quick)| fits(quick)) {
-            Some((native, quick)) => self.call_quick(at, native, &quick),
+        if let Some((native, quick)) = quick.filter(|(_, quick)| fits(quick)) {
+            return self.call_quick(at, native, &quick);
+        }
+        let several = site.native.filter(|_| !site.natives).and_then(|native| Some((native, native.several?)));
+        match several.filter(|(_, several)| several.effect == Effect::Nothing || !(takes_list && i.c() == 0)) {
+            Some((native, several)) => self.call_several(at, native, &several),
             None => self.step_and_guard(at),
         }
+    }
+
+    /// A call of a native by its quick form of several values.
+    fn call_several(&mut self, at: usize, native: &'static Native, several: &Several) {
+        let i = self.code(at);
+        let (a, results) = (i.a() as usize, i.c());
+        let slow = self.slow(at);
+        let collects = several.effect != Effect::Nothing;
+        let (arguments, count) = self.quick_arguments(at, native, slow.block, collects && results == 0);
+        let vm = self.vm;
+        let wanted = self.b.ins().iconst(types::I64, results as i64 - 1);
+        let answer = self.leaf(several.entry as usize, &[vm, arguments, count, wanted]);
+        let done = self.icmp_imm(IntCC::NotEqual, answer, NOT_DONE as i64);
+        self.if_done(done, slow.block);
+        if let (Effect::Stores, Some(now)) = (several.effect, &mut self.now) {
+            now.forget_structure(at);
+        }
+        self.forget_changed(at);
+        self.guard_result(at);
+        let given = (a, self.ty(a));
+        if self.has_given_one(at) {
+            self.one_result_there(at);
+            return self.join_one(at, slow, given);
+        }
+        if collects && results != 0 {
+            self.collect_if_due(at, true);
+        }
+        self.join(at, slow, (results > 1).then_some(given));
     }
 
     /// A call of a native by its quick form.
@@ -150,6 +183,27 @@ impl Lowering<'_, '_> {
         slow: Block,
         collects: bool,
     ) -> [Value; 2] {
+        let (arguments, count) = self.quick_arguments(at, native, slow, collects);
+        let vm = self.vm;
+        let answer: [Value; 2] = self.words(quick.entry as usize, &[vm, arguments, count]);
+        let done = self.icmp_imm(IntCC::NotEqual, answer[1], UNKNOWN as i64);
+        self.if_done(done, slow);
+        if let (Effect::Stores, Some(now)) = (quick.effect, &mut self.now) {
+            now.forget_structure(at);
+        }
+        answer
+    }
+
+    /// The address of the arguments of instruction `at`, which calls this native, and how many there are; all are
+    /// in their registers. If another function is called, goes to `slow`. `collects`: before the call, a
+    /// collection may be due.
+    fn quick_arguments(
+        &mut self,
+        at: usize,
+        native: &'static Native,
+        slow: Block,
+        collects: bool,
+    ) -> (Value, Value) {
         let i = self.code(at);
         let a = i.a() as usize;
         let first = a + layout::GAP as usize;
@@ -174,13 +228,7 @@ impl Lowering<'_, '_> {
             }
             b => self.b.ins().iconst(types::I64, b as i64 - 1),
         };
-        let answer: [Value; 2] = self.words(quick.entry as usize, &[vm, arguments, count]);
-        let done = self.icmp_imm(IntCC::NotEqual, answer[1], UNKNOWN as i64);
-        self.if_done(done, slow);
-        if let (Effect::Stores, Some(now)) = (quick.effect, &mut self.now) {
-            now.forget_structure(at);
-        }
-        answer
+        (arguments, count)
     }
 
     /// Register `a` becomes the value of these parts, which is of this type, else the code exits behind

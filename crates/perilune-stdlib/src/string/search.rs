@@ -5,10 +5,10 @@ use super::matcher::{Capture, Matcher};
 use super::pattern::{self, PatternError};
 use super::start_position;
 use memchr::{memchr, memmem};
-use perilune_vm::{LuaResult, Native, Thrown, Value, Vm};
+use perilune_vm::{Call, Effect, LuaResult, Native, Results, Thrown, Value, Vm};
 
-pub(super) static FIND: Native = Native::leaf("find", find);
-pub(super) static MATCH: Native = Native::leaf("match", match_);
+pub(super) static FIND: Native = Native::leaf("find", find).several(Effect::Allocates, quick_find);
+pub(super) static MATCH: Native = Native::leaf("match", match_).several(Effect::Allocates, quick_match);
 pub(super) static GMATCH: Native = Native::leaf("gmatch", gmatch);
 static GMATCH_STEP: Native = Native::leaf("for iterator", gmatch_step);
 
@@ -128,6 +128,75 @@ fn find(vm: &mut Vm) -> LuaResult<u32> {
     };
     cache::put(entry);
     Ok(count)
+}
+
+/// The strings and the offset that are the first three arguments of a search, which may lack the third, if they
+/// are that as they are.
+#[inline]
+fn request<'a>(call: Call<'a>) -> Option<(&'a [u8], &'a [u8], usize)> {
+    let [subject, text, more @ ..] = call.arguments else { return None };
+    let (subject, text) = (subject.as_string()?.bytes(), text.as_string()?.bytes());
+    let from = match more.first() {
+        None => 0,
+        Some(init) => start_position(init.as_integral()?, subject.len()) - 1,
+    };
+    Some((subject, text, from))
+}
+
+/// [`find`] of strings, with few captures.
+fn quick_find(vm: &mut Vm, call: Call<'_>, results: &mut Results) -> LuaResult<bool> {
+    let Some((subject, text, from)) = request(call) else { return Ok(false) };
+    if from > subject.len() {
+        return Ok(results.push(Value::NIL));
+    }
+    if call.arguments.get(3).is_some_and(|plain| plain.is_truthy()) || pattern::is_plain(text) {
+        let Some(at) = find_plain(&subject[from..], text) else { return Ok(results.push(Value::NIL)) };
+        return Ok(results.push((from + at) as i64 + 1) && results.push((from + at + text.len()) as i64));
+    }
+    quick_search(vm, (subject, text, from), results, |results, (start, end)| {
+        results.push(start as i64 + 1) && results.push(end as i64)
+    })
+}
+
+/// [`match_`] of strings, with few captures.
+fn quick_match(vm: &mut Vm, call: Call<'_>, results: &mut Results) -> LuaResult<bool> {
+    match request(call) {
+        Some((subject, _, from)) if from > subject.len() => Ok(results.push(Value::NIL)),
+        Some(request) => quick_search(vm, request, results, |_, _| false),
+        None => Ok(false),
+    }
+}
+
+/// Searches: nil, or what `place` pushes of where the match is, and its captures; if it pushes nothing, all of it
+/// stands for no captures. Whether that has been done: what is wrong, and what takes long enough to be
+/// interrupted, is left to the native.
+#[inline]
+fn quick_search(
+    vm: &mut Vm,
+    (subject, text, from): (&[u8], &[u8], usize),
+    results: &mut Results,
+    place: impl FnOnce(&mut Results, (usize, usize)) -> bool,
+) -> LuaResult<bool> {
+    cache::with(vm, text, true, |vm, entry| {
+        let mut matcher = entry.matcher(vm, subject);
+        let found = match matcher.search(from, None) {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(results.push(Value::NIL)),
+            Err(_) => return Ok(false),
+        };
+        let count = if place(results, found) { matcher.pattern().captures.into() } else { matcher.count() };
+        for i in 0..count as usize {
+            let value = match matcher.capture(i, found.0, found.1) {
+                Ok(Capture::Text(a, b)) => vm.value_text(&subject[a..b])?,
+                Ok(Capture::Position(at)) => Value::int(at as i64 + 1),
+                Err(_) => return Ok(false),
+            };
+            if !results.push(value) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    })
 }
 
 /// `string.match(s, pattern [, init])`

@@ -99,7 +99,7 @@ op!(
     if !native.is_null() {
         let new_base = func.add(CALL_GAP);
         let quick = match (*native).kind {
-            Kind::Leaf => true,
+            Kind::Leaf | Kind::Next => true,
             Kind::Hybrid => !(*vm).needs_native_stack(),
             Kind::Pcall | Kind::Xpcall | Kind::Resume | Kind::Wrap | Kind::Yield => {
                 tail!(call_special, vm, base, pc, k, i, tab)
