@@ -116,16 +116,40 @@ fn find(vm: &mut Vm) -> LuaResult<u32> {
         vm.push(Value::int((from + at + text.len()) as i64));
         return Ok(2);
     }
+    push_match(vm, (subject, text, from), |vm, (start, end)| {
+        vm.push(Value::int(start as i64 + 1));
+        vm.push(Value::int(end as i64));
+        true
+    })
+}
+
+/// Pushes nil, or what `place` pushes of where the first match is, and its captures; if it pushes nothing, all of
+/// the match stands for no captures.
+#[inline]
+fn push_match(
+    vm: &mut Vm,
+    (subject, text, from): (&[u8], &[u8], usize),
+    place: impl Fn(&mut Vm, (usize, usize)) -> bool + Copy,
+) -> LuaResult<u32> {
+    let push = |vm: &mut Vm, matcher: &Matcher<'_>, found: Option<(usize, usize)>| match found {
+        None => vm.ret(Value::NIL),
+        Some(found) if place(vm, found) => {
+            Ok(2 + push_captures(vm, matcher, u32::from(matcher.pattern().captures), found)?)
+        }
+        Some(found) => push_captures(vm, matcher, matcher.count(), found),
+    };
+    let at_once = cache::with(vm, text, true, |vm, entry| {
+        let mut matcher = entry.matcher(vm, subject);
+        let found = matcher.search(from, None).ok()?;
+        Some(push(vm, &matcher, found))
+    });
+    if let Some(count) = at_once {
+        return count;
+    }
     let mut entry = cache::take(vm, text, true);
     let mut matcher = entry.matcher(vm, subject);
-    let count = match search(vm, &mut matcher, from, None)? {
-        None => vm.ret(Value::NIL)?,
-        Some(found) => {
-            vm.push(Value::int(found.0 as i64 + 1));
-            vm.push(Value::int(found.1 as i64));
-            2 + push_captures(vm, &matcher, u32::from(matcher.pattern().captures), found)?
-        }
-    };
+    let found = search(vm, &mut matcher, from, None)?;
+    let count = push(vm, &matcher, found)?;
     cache::put(entry);
     Ok(count)
 }
@@ -207,14 +231,7 @@ fn match_(vm: &mut Vm) -> LuaResult<u32> {
     if from > subject.len() {
         return vm.ret(Value::NIL);
     }
-    let mut entry = cache::take(vm, text, true);
-    let mut matcher = entry.matcher(vm, subject);
-    let count = match search(vm, &mut matcher, from, None)? {
-        None => vm.ret(Value::NIL)?,
-        Some(found) => push_captures(vm, &matcher, matcher.count(), found)?,
-    };
-    cache::put(entry);
-    Ok(count)
+    push_match(vm, (subject, text, from), |_, _| false)
 }
 
 /// `string.gmatch(s, pattern [, init])`
@@ -240,22 +257,26 @@ fn gmatch_step(vm: &mut Vm) -> LuaResult<u32> {
     };
     let (from, last) = if at < 0 { (!at as usize, None) } else { (at as usize, Some(at as usize)) };
     let ticket = vm.upvalue(4).as_int().unwrap_or(-1);
-    let mut entry = match cache::take_again(ticket) {
-        Some(entry) => entry,
-        None => {
-            let entry = cache::take(vm, text.bytes(), false);
-            vm.set_upvalue(4, Value::int(entry.ticket()));
-            entry
-        }
-    };
-    let mut matcher = entry.matcher(vm, subject.bytes());
-    let count = match search(vm, &mut matcher, from, last)? {
-        None => 0,
+    let push = |vm: &mut Vm, matcher: &Matcher<'_>, found: Option<(usize, usize)>| match found {
+        None => Ok(0),
         Some(found) => {
             vm.set_upvalue(3, Value::int(found.1 as i64));
-            push_captures(vm, &matcher, matcher.count(), found)?
+            push_captures(vm, matcher, matcher.count(), found)
         }
     };
+    let at_once = cache::with_again(vm, ticket, |vm, entry| {
+        let mut matcher = entry.matcher(vm, subject.bytes());
+        let found = matcher.search(from, last).ok()?;
+        Some(push(vm, &matcher, found))
+    });
+    if let Some(count) = at_once {
+        return count;
+    }
+    let mut entry = cache::take(vm, text.bytes(), false);
+    vm.set_upvalue(4, Value::int(entry.ticket()));
+    let mut matcher = entry.matcher(vm, subject.bytes());
+    let found = search(vm, &mut matcher, from, last)?;
+    let count = push(vm, &matcher, found)?;
     cache::put(entry);
     Ok(count)
 }
