@@ -492,6 +492,7 @@ impl Heap {
         self.account.report(live.saturating_sub(elsewhere));
         self.account.major_done(live);
         let limit = self.limit_or_max();
+        self.pace.after_major();
         self.pace.set_threshold(live, &self.params, limit);
         self.stats.majors += 1;
     }

@@ -17,7 +17,9 @@
 //! of what the last one left, and therefore start when [`START`] percent of that growth has happened. Then
 //! each minor collection is followed by a slice that takes what remains of the pause goal; nurseries are
 //! halved meanwhile, so that slices come often enough. Marking goes at several bytes per byte promoted, hence
-//! a major ends before the heap has grown much further.
+//! a major ends before the heap has grown much further. Heaps of a few megabytes that a program fills and drops
+//! (a compressor's dictionary) would have one after each millisecond: the least growth, which is what counts
+//! there, doubles from one to the next while collections take more than a twelfth of the time.
 
 use crate::account::heap_count;
 use crate::sys::cache_of_core;
@@ -43,8 +45,12 @@ const CACHED: (usize, usize) = (256 << 10, 1 << 20);
 const FEW: usize = 4;
 /// When everything survives, a nursery of this size takes about a millisecond.
 const LARGEST: usize = 8 << 20;
-/// Majors of small heaps are not worth starting for less growth than this.
+/// Majors of small heaps are not worth starting for less growth than this,
 const LEAST_GROWTH: usize = 256 << 10;
+/// or, where collections take more than one part in [`DEAR`] of the time, for less than up to this.
+const DEAR_GROWTH: usize = 2 << 20;
+/// See [`DEAR_GROWTH`]. Where they take less than a third of that, a major may come as early as ever.
+const DEAR: u64 = 12;
 /// Percentage of the permitted growth at which a major starts. While it marks, what becomes old is one part in
 /// [`MARK_RATIO`] of what there is: a fifth, where the heap may double. The rest is for its first steps, and
 /// for slices that had no time.
@@ -88,6 +94,10 @@ pub struct Pace {
     pub threshold: usize,
     /// Bytes allocated after which a major starts though the heap has not grown.
     volume: u64,
+    /// Growth that a major is worth at least.
+    least_growth: usize,
+    /// Nanoseconds of processor time that collections have taken since the last major ended, and of the whole.
+    since_major: (u64, u64),
     /// Nanoseconds per KiB of nursery, smoothed.
     cost: f64,
     /// Part of the nursery that survives, smoothed.
@@ -151,6 +161,8 @@ impl Pace {
             threshold: LEAST_GROWTH * 3,
             allocated_at_major: 0,
             volume: VOLUME,
+            least_growth: LEAST_GROWTH,
+            since_major: (0, 0),
             cost: 0.0,
             survival: 0.0,
             mark_cost: 0.0,
@@ -172,6 +184,8 @@ impl Pace {
     /// small nursery.
     pub fn after_minor(&mut self, young: usize, kept: usize, live: usize, ns: u64, all_ns: u64) {
         self.tenuring.after_tracing(young, kept);
+        self.since_major.0 += ns;
+        self.since_major.1 += all_ns;
         if young > 0 {
             self.survival += ((kept as f64 / young as f64).min(1.0) - self.survival) * 0.5;
         }
@@ -205,6 +219,7 @@ impl Pace {
     /// Learns from a slice that marked `done` bytes in `ns` of processor time and should have marked `least`.
     pub fn after_slice(&mut self, done: usize, least: usize, ns: u64) {
         self.debt = least.saturating_sub(done);
+        self.since_major.0 += ns;
         if done >= 16 << 10 {
             let now = ns as f64 / (done as f64 / 1024.0);
             let weight = if now > self.mark_cost { 0.5 } else { 0.1 };
@@ -241,14 +256,24 @@ impl Pace {
         live >= self.threshold || allocated - self.allocated_at_major > self.volume
     }
 
-    /// After a major that left `live` bytes.
+    /// A major has ended.
+    pub fn after_major(&mut self) {
+        let (collecting, all) = std::mem::take(&mut self.since_major);
+        if collecting > all / DEAR {
+            self.least_growth = (self.least_growth * 2).min(DEAR_GROWTH);
+        } else if collecting < all / (3 * DEAR) {
+            self.least_growth = (self.least_growth / 2).max(LEAST_GROWTH);
+        }
+    }
+
+    /// `live` bytes are there, and no major is under way.
     pub fn set_threshold(&mut self, live: usize, params: &Params, limit: usize) {
         let percent = match params.mode {
             Mode::Incremental => params.pause.clamp(110, 1000) - 100,
             Mode::Generational => params.major_mul.clamp(10, 1000),
         };
         let growth = (live / 100).saturating_mul(percent) / 100 * START;
-        let grown = live.saturating_add(growth.max(LEAST_GROWTH).max(self.nursery / 2));
+        let grown = live.saturating_add(growth.max(self.least_growth).max(self.nursery / 2));
         self.volume = match params.mode {
             // Every cycle of a collector that knows no generations is a major one.
             Mode::Incremental => growth.max(LEAST_GROWTH) as u64,
@@ -274,6 +299,24 @@ mod tests {
             p.after_minor(p.nursery, p.nursery / 2, 1 << 30, (p.nursery as u64) / 4, 1 << 30);
         }
         assert!(p.nursery < USUAL && p.nursery as u64 / 4 <= PAUSE_GOAL, "{}", p.nursery);
+    }
+
+    #[test]
+    fn majors_of_small_heaps_that_take_much_of_the_time_come_later() {
+        let mut p = Pace::new(&HeapOptions::default());
+        let params = Params::default();
+        let mut growth = |collecting: u64| {
+            p.after_minor(0, 0, 0, collecting, 1_000_000);
+            p.after_major();
+            p.set_threshold(0, &params, usize::MAX);
+            p.threshold
+        };
+        assert_eq!(growth(50_000), growth(0));
+        let dear: Vec<usize> = (0..6).map(|_| growth(100_000)).collect();
+        assert!(dear.is_sorted() && dear[5] == dear[4] && dear[5] > 3 * dear[0], "{dear:?}");
+        assert_eq!(growth(50_000), dear[5]);
+        let cheap: Vec<usize> = (0..6).map(|_| growth(10_000)).collect();
+        assert!(cheap[0] < dear[5] && cheap[5] == growth(0), "{cheap:?}");
     }
 
     #[test]

@@ -36,7 +36,7 @@ const SLOTS: usize = 1024;
 /// Least slots of a set that is not empty.
 const SMALLEST: usize = 64;
 /// Stale shards swept by a collection.
-const AT_A_TIME: usize = 6;
+const AT_A_TIME: usize = 12;
 /// Most bits of a hash that choose a shard.
 const MOST_BITS: u32 = 24;
 
