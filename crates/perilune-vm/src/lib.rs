@@ -99,6 +99,7 @@ mod state;
 mod string;
 mod sys;
 mod table;
+mod texts;
 mod value;
 pub mod warn;
 

@@ -27,8 +27,6 @@
 //! `coroutine.resume` cheap and keeps native frames out of coroutines.
 
 use crate::Vm;
-use crate::interp::copy;
-use crate::machine::NOT_DONE;
 use crate::object::NativeClosure;
 use crate::value::{Tag, Value};
 use std::mem::MaybeUninit;
@@ -231,6 +229,11 @@ pub struct Several {
     pub effect: Effect,
 }
 
+impl Several {
+    /// The answer of a form that has done nothing.
+    pub const NOT_DONE: u64 = 0;
+}
+
 /// What a quick form may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
@@ -322,7 +325,7 @@ pub type QuickFn = unsafe extern "C-unwind" fn(*mut Vm, *const Value, u64) -> An
 
 /// A quick form of several values as machine code calls it: as [`QuickFn`], and so many are wanted, which go
 /// to the registers from the function's on; -1: all, and the top is behind them. The answer is
-/// [`crate::machine::NOT_DONE`] if nothing has been done.
+/// [`Several::NOT_DONE`] if nothing has been done.
 ///
 /// # Safety
 /// As [`QuickFn`], in registers of the running frame, which has room for the values that are wanted.
@@ -507,12 +510,12 @@ unsafe extern "C-unwind" fn enter_several<F: SeveralBody>(
         };
         std::mem::forget(barrier);
         if !done {
-            return NOT_DONE;
+            return Several::NOT_DONE;
         }
         let (given, mut to) = (results.all(), function);
         let taken = if wanted < 0 { given.len() } else { given.len().min(wanted as usize) };
         for v in &given[..taken] {
-            copy(to, v);
+            Value::copy(to, v);
             to = to.add(1);
         }
         if wanted < 0 {

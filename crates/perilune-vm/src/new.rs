@@ -2,7 +2,6 @@
 
 use crate::Vm;
 use crate::call::INITIAL_STACK;
-use crate::chunks;
 use crate::frame::{CALL_GAP, Frame, frame};
 use crate::interp::HANDLERS;
 use crate::meta::{EVENT_COUNT, Event};
@@ -10,6 +9,7 @@ use crate::native::LuaResult;
 use crate::object::{LuaClosure, Status, Thread};
 use crate::state::{Hosting, Roots, State};
 use crate::value::{Gc, Tag, Value};
+use crate::{chunks, texts};
 use perilune_heap::{Heap, HeapOptions};
 use perilune_syntax::{Bounds, Instr, Op, Proto, Source};
 use std::ptr::null_mut;
@@ -207,7 +207,14 @@ impl Vm {
         mode: LoadMode,
         env: Option<Value>,
     ) -> Result<Gc<LuaClosure>, Value> {
+        let is_text = source.first() != Some(&0x1b) && mode != LoadMode::Binary;
+        if is_text && let Some(proto) = self.lua.caches.texts.known(chunk_name, source) {
+            return self.chunk_function(Ok(proto), env);
+        }
         let result = self.compile(source, chunk_name, mode);
+        if is_text && let Ok(proto) = &result {
+            self.lua.caches.texts.note(chunk_name, source, proto);
+        }
         self.chunk_function(result, env)
     }
 
@@ -262,17 +269,44 @@ impl Vm {
             while perilune_syntax::undump::missing(&bytes) > 0 && more(self, &mut bytes) {}
             perilune_syntax::undump::undump(&bytes, chunk_name).map_err(|e| e.message)
         } else {
-            let interrupt = self.interrupt_handle();
-            let bounds = Bounds {
-                interrupted: &|| interrupt.is_raised(),
-                memory: self.heap.room(),
-                has_room: &perilune_heap::space::has_headroom,
-            };
-            let mut more = |text: &mut Vec<u8>| more(self, text);
-            perilune_syntax::compile_from(Source::Pieces(first, &mut more), chunk_name, bounds)
-                .map_err(|e| e.message)
+            self.compile_pieces(first, more, chunk_name)
         };
         self.chunk_function(result, env)
+    }
+
+    /// See [`Vm::load_pieces`].
+    fn compile_pieces(
+        &mut self,
+        mut first: Vec<u8>,
+        more: &mut dyn FnMut(&mut Vm, &mut Vec<u8>) -> bool,
+        chunk_name: &[u8],
+    ) -> Result<Arc<Proto>, Vec<u8>> {
+        let mut is_whole = true;
+        if let Some(proto) = self.lua.caches.texts.known(chunk_name, &first) {
+            // Whoever compiles the text asks what is behind it, too.
+            if !more(self, &mut first) {
+                return Ok(proto);
+            }
+            is_whole = false;
+        }
+        let text = texts::may_be_kept(&first).then(|| first.clone());
+        let interrupt = self.interrupt_handle();
+        let bounds = Bounds {
+            interrupted: &|| interrupt.is_raised(),
+            memory: self.heap.room(),
+            has_room: &perilune_heap::space::has_headroom,
+        };
+        let mut more = |text: &mut Vec<u8>| {
+            let has_more = more(self, text);
+            is_whole &= !has_more;
+            has_more
+        };
+        let proto = perilune_syntax::compile_from(Source::Pieces(first, &mut more), chunk_name, bounds)
+            .map_err(|e| e.message)?;
+        if is_whole && let Some(text) = text {
+            self.lua.caches.texts.note(chunk_name, &text, &proto);
+        }
+        Ok(proto)
     }
 
     fn chunk_function(

@@ -89,13 +89,15 @@ pub(crate) struct Roots {
     pub kept: std::rc::Rc<crate::rooted::Slots>,
 }
 
-/// What instructions remember beyond their own inline caches.
+/// What is remembered, to be done once, beyond the inline caches of instructions.
 #[derive(Default)]
 pub(crate) struct Caches {
     /// The shared inline cache.
     pub shared: crate::interp::ic::SharedCache,
     /// Where the table that is being emptied begins.
     pub drained: crate::table::iterate::Drained,
+    /// What `load` has made of texts that come again.
+    pub texts: crate::texts::Texts,
 }
 
 /// What this domain has one of for each text and each shape.

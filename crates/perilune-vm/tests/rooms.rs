@@ -39,7 +39,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("what crosses domains", &["shared", "island", "cycle_collector", "parcel"]),
     ("the object graph, and collection", &["graph", "gc", "arena", "heap_control", "canonical"]),
     ("what is seen", &["sampler", "snapshot"]),
-    ("the state", &["state", "new", "chunks"]),
+    ("the state", &["state", "new", "chunks", "texts"]),
 ];
 
 /// Arrows that go up: from, to, why.

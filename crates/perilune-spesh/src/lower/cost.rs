@@ -148,8 +148,7 @@ fn alone(i: Instr, site: &Site) -> f64 {
 fn is_plainly_called(i: Instr, site: &Site) -> bool {
     let calls = matches!(i.op(), Some(Op::Call | Op::TForCall)) && site.calls == 0;
     let has_form = |native: &Native| native.quick.is_some() || native.several.is_some();
-    let is_slow =
-        |native: &Native| native.intrinsic.is_none() && !has_form(native) && native.calls_no_lua();
+    let is_slow = |native: &Native| native.intrinsic.is_none() && !has_form(native) && native.calls_no_lua();
     calls && site.native.is_some_and(|native| is_slow(native) && native.kind != Kind::Next)
 }
 

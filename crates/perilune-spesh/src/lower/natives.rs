@@ -16,7 +16,7 @@ use super::{Known, Lowering, Ty};
 use crate::backend::clif::{
     Block, InstBuilder, MemFlagsData, Value, condcodes::FloatCC, condcodes::IntCC, types,
 };
-use perilune_vm::machine::{NOT_DONE, UNKNOWN, layout};
+use perilune_vm::machine::{UNKNOWN, layout};
 use perilune_vm::{Effect, Intrinsic, Native, Quick, Several, Tag};
 
 impl Lowering<'_, '_> {
@@ -113,8 +113,10 @@ impl Lowering<'_, '_> {
         if let Some((native, quick)) = quick.filter(|(_, quick)| fits(quick)) {
             return self.call_quick(at, native, &quick);
         }
-        let several = site.native.filter(|_| !site.natives).and_then(|native| Some((native, native.several?)));
-        match several.filter(|(_, several)| several.effect == Effect::Nothing || !(takes_list && i.c() == 0)) {
+        let several =
+            site.native.filter(|_| !site.natives).and_then(|native| Some((native, native.several?)));
+        match several.filter(|(_, several)| several.effect == Effect::Nothing || !(takes_list && i.c() == 0))
+        {
             Some((native, several)) => self.call_several(at, native, &several),
             None => self.step_and_guard(at),
         }
@@ -130,7 +132,7 @@ impl Lowering<'_, '_> {
         let vm = self.vm;
         let wanted = self.b.ins().iconst(types::I64, results as i64 - 1);
         let answer = self.leaf(several.entry as usize, &[vm, arguments, count, wanted]);
-        let done = self.icmp_imm(IntCC::NotEqual, answer, NOT_DONE as i64);
+        let done = self.icmp_imm(IntCC::NotEqual, answer, Several::NOT_DONE as i64);
         self.if_done(done, slow.block);
         if let (Effect::Stores, Some(now)) = (several.effect, &mut self.now) {
             now.forget_structure(at);

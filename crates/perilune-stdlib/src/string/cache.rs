@@ -139,7 +139,11 @@ pub fn with<R>(vm: &mut Vm, text: &[u8], anchor: bool, f: impl FnOnce(&mut Vm, &
 /// What `f` makes of the entry with this ticket, if it is the one that was used last in its place: cheaper than
 /// looking at the text again. It does not use the cache itself.
 #[inline]
-pub fn with_again<R>(vm: &mut Vm, ticket: i64, f: impl FnOnce(&mut Vm, &mut Entry) -> Option<R>) -> Option<R> {
+pub fn with_again<R>(
+    vm: &mut Vm,
+    ticket: i64,
+    f: impl FnOnce(&mut Vm, &mut Entry) -> Option<R>,
+) -> Option<R> {
     let index = usize::try_from(ticket).ok()? % ENTRIES;
     CACHE.with(|entries| {
         let place = &entries[index][0];
