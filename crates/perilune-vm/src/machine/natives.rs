@@ -2,8 +2,8 @@
 //!
 //! Three ways, the first that will do:
 //! 1. What a native does is instructions of machine code ([`crate::Intrinsic`]).
-//! 2. Its quick form is called ([`crate::Quick`]), with the arguments in their registers: it needs nothing of
-//!    the frame, so nothing else is stored, and what is known of tables stays known as far as the form's
+//! 2. Its quick form is called ([`crate::Quick`], or [`crate::Several`] where it may give several values), with
+//!    the arguments in their registers: it needs nothing of the frame, so nothing else is stored, and what is known of tables stays known as far as the form's
 //!    effect says. Where that has nothing to say, the call is done in one of the other ways, from its
 //!    beginning.
 //! 3. [`call_native`] pushes the native's frame and runs it, as the interpreter does, without its dispatch:
