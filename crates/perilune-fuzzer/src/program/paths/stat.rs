@@ -408,7 +408,26 @@ impl Paths<'_> {
             }
             10 => {
                 let s = self.expr(Text, 0);
-                Node::leaf(match self.rng.below(4) {
+                Node::leaf(match self.rng.below(9) {
+                    // Functions of the library that give several values.
+                    4 => format!(
+                        "do local o, u, v = string.find({s}, '(%a)(%d*)', r % 5) r = r + (o or 1) + (u or 2) \
+                         if v == 's' then r = r + 1 end end"
+                    ),
+                    5 => format!(
+                        "do local o, u = string.match({s} .. w, '^(%a*)()') w = string.sub(o, 1, 6) r = r + u end"
+                    ),
+                    6 => format!(
+                        "do local o, u, v = table.unpack({p}, 1, 2) if u or rawequal(o, {q}) or v then \
+                         r = r + 1 end end"
+                    ),
+                    7 => "do local o, u = math.modf(r / 4) if u == 0.5 and o ~= 7 then r = r + 1 end end"
+                        .into(),
+                    // How many there are does not depend on the order.
+                    8 => format!(
+                        "do local t = {p} local o, u = next(t) while o ~= nil do \
+                         if u then r = r + 1 end o, u = next(t, o) end end"
+                    ),
                     0 => format!("do local o, u = string.byte({s}, 1, 2) r = r + (o or 1) + (u or 2) end"),
                     1 => format!("if string.sub({s}, 1, 1) == 's' then r = r + 1 end"),
                     2 => format!("r = r + #string.rep({s}, 2) + (string.find({s}, 'e', 1, true) or 0)"),
