@@ -18,7 +18,7 @@
 //! each minor collection is followed by a slice that takes what remains of the pause goal; nurseries are
 //! halved meanwhile, so that slices come often enough. Marking goes at several bytes per byte promoted, hence
 //! a major ends before the heap has grown much further. Heaps of a few megabytes that a program fills and drops
-//! (a compressor's dictionary) would have one after each millisecond: the least growth, which is what counts
+//! (a compressor's dictionary) would have one each few milliseconds: the least growth, which is what counts
 //! there, doubles from one to the next while collections take more than a twelfth of the time.
 
 use crate::account::heap_count;

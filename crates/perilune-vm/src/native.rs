@@ -494,7 +494,7 @@ unsafe extern "C-unwind" fn enter_several<F: SeveralBody>(
 ) -> u64 {
     let barrier = NoUnwinding;
     // SAFETY: as `enter_quick`; the values are copied when nobody looks at the arguments any more. All of them
-    // fit, whatever is wanted: a frame has room for those of a native beyond its registers.
+    // fit behind a frame's registers (`machine/natives.rs` asserts it), whatever is wanted.
     unsafe {
         let function = arguments.sub(GAP);
         let (body, vm) = (std::ptr::NonNull::<F>::dangling().read(), &mut *vm);

@@ -69,7 +69,7 @@ pub(crate) fn may_be_kept(text: &[u8]) -> bool {
 impl Texts {
     /// The prototype of the text of that name, if it is kept.
     pub(crate) fn known(&mut self, name: &[u8], text: &[u8]) -> Option<Arc<Proto>> {
-        let places = self.places.as_mut()?;
+        let places = self.places.as_mut().filter(|_| may_be_kept(text))?;
         let hash = places.hash(name, text);
         let place = &mut places.places[hash as usize % PLACES];
         let is_it = |chunk: &&Chunk| *chunk.text == *text && *chunk.name == *name;

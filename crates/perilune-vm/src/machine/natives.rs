@@ -19,16 +19,19 @@ use super::callees::drive;
 use super::entry::{Waiting, proceeded, step};
 use super::{LEAVE, NOT_DONE, STAY, UNKNOWN};
 use crate::Vm;
-use crate::call::{NATIVE_STACK, deliver_results};
+use crate::call::{NATIVE_STACK, STACK_EXTRA, deliver_results};
 use crate::frame::*;
 use crate::interp::compare::compare_strings;
 use crate::interp::quick::{native_at, quick_resume, slots};
 use crate::interp::{Flow, Step, copy, frame_ceiling, save};
 use crate::meta::Event;
-use crate::native::{Kind, Native};
+use crate::native::{Kind, Native, Results};
 use crate::object::{TABLE_IS_PROTO, Table};
 use crate::value::{Gc, Value};
 use perilune_syntax::Instr;
+
+const _: () =
+    assert!(Results::MOST <= STACK_EXTRA, "all values of a quick form fit behind a frame's registers");
 
 /// For machine code: does the `CALL` at `pc`, which has called natives that call no Lua. As [`step`], which
 /// does it if it is something else, or out of the ordinary.
