@@ -207,6 +207,48 @@ f()
     assert!(inside as f64 > 0.97 * sum as f64, "{inside} of {sum}");
 }
 
+#[test]
+fn natives_without_frames_have_their_names() {
+    // Machine code calls their quick forms, in which there is no frame to be found.
+    let program = r#"
+local text = ("x"):rep(3000) .. "needle"
+local function find(n)
+  for i = 1, n do
+    local from, to = text:find("needle", 1, true)
+  end
+end
+local function format(n)
+  for i = 1, n do
+    local s = string.format("%5d %s %x", i, "abc", i)
+  end
+end
+local spent = {0, 0}
+while spent[1] + spent[2] < 2.5 do
+  local began = os.clock()
+  find(160000)
+  local between = os.clock()
+  format(100000)
+  spent[1], spent[2] = spent[1] + between - began, spent[2] + os.clock() - between
+end
+print("find " .. spent[1])
+print("format " .. spent[2])
+"#;
+    let run = run(program, &options(997, 0), &[("PERILUNE_SPESH", "auto")]);
+    run.check_shares(Kind::CpuSample);
+    for (name, native, line) in [("find", "string.find", 5), ("format", "string.format", 10)] {
+        let share = run.leaf_share(Kind::CpuSample, name, native);
+        assert!(share > 0.6, "{name}: {share}");
+        let d = &run.trace.definitions;
+        let samples = run.trace.events.iter().filter(|e| e.kind == Kind::CpuSample);
+        for e in samples {
+            let mut frames = d.frames(e.a as u32);
+            if frames.next().is_some_and(|f| d.string(f.function as u64) == native) {
+                assert_eq!(frames.next().map(|f| f.line), Some(line), "{name}");
+            }
+        }
+    }
+}
+
 const ALLOCATION: &str = r#"
 local keep = {}
 function tables(n) for i = 1, n do local t = {i, i, i, i} end end

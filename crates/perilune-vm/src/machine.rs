@@ -431,6 +431,9 @@ pub(crate) struct Machine {
     pub any: bool,
     /// Machine code runs on the running native stack, and not the interpreter above it.
     pub running: bool,
+    /// The native whose quick form runs, by its address, for samples; 0: none does. A word that may be that of
+    /// something else which is called like one.
+    pub quick: AtomicUsize,
     /// The dispatch table where no machine code runs ([`Vm::update_dispatch`]).
     pub outside: *const Handlers,
     /// The program assigns variables of functions that run, by `debug.setlocal`: it is interpreted from then
@@ -479,6 +482,7 @@ impl Default for Machine {
             wants_exits: false,
             any: false,
             running: false,
+            quick: AtomicUsize::new(0),
             outside: &raw const crate::interp::HANDLERS,
             watched: false,
             sampled: false,

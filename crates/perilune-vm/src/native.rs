@@ -30,6 +30,7 @@ use crate::Vm;
 use crate::object::NativeClosure;
 use crate::value::{Tag, Value};
 use std::mem::MaybeUninit;
+use std::sync::atomic::Ordering;
 
 /// Why an operation has no result. It is not only errors that leave a native function through `Err`: so do
 /// waits and the end of a coroutine that nobody needs any more. Only [`Thrown::Error`] has a value, and only
@@ -473,6 +474,8 @@ unsafe extern "C-unwind" fn enter_quick<F: QuickBody>(
         let arguments = std::slice::from_raw_parts(arguments, count as usize);
         (std::ptr::NonNull::<F>::dangling().read(), &mut *vm, Call { function, arguments })
     };
+    let quick = call.function.payload() as usize;
+    vm.lua.machine.quick.store(quick, Ordering::Relaxed);
     let answer = match body(vm, call) {
         Ok(Some(value)) => Answer::of(value),
         Ok(None) => Answer::UNKNOWN,
@@ -481,6 +484,7 @@ unsafe extern "C-unwind" fn enter_quick<F: QuickBody>(
             Answer::UNKNOWN
         }
     };
+    vm.lua.machine.quick.store(0, Ordering::Relaxed);
     std::mem::forget(barrier);
     answer
 }
@@ -501,6 +505,8 @@ unsafe extern "C-unwind" fn enter_several<F: SeveralBody>(
         let call =
             Call { function: *function, arguments: std::slice::from_raw_parts(arguments, count as usize) };
         let mut results = Results { values: [const { MaybeUninit::uninit() }; Results::MOST], count: 0 };
+        let quick = call.function.payload() as usize;
+        vm.lua.machine.quick.store(quick, Ordering::Relaxed);
         let done = match body(vm, call, &mut results) {
             Ok(done) => done,
             Err(_) => {
@@ -508,6 +514,7 @@ unsafe extern "C-unwind" fn enter_several<F: SeveralBody>(
                 false
             }
         };
+        vm.lua.machine.quick.store(0, Ordering::Relaxed);
         std::mem::forget(barrier);
         if !done {
             return Several::NOT_DONE;

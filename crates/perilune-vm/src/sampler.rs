@@ -114,10 +114,12 @@ impl Sampler {
         let in_machine_code = crate::machine::is_machine_code(address);
         // SAFETY: the thread runs the domain, whose state lives.
         let for_machine_code = || unsafe { (*self.vm.load(RELAXED)).lua.machine.running };
+        let quick = if in_machine_code { None } else { self.running_quick() };
         let (activity, native) = match (self.collecting.load(RELAXED), native) {
-            (true, _) => (Activity::Collector, native),
+            (true, _) => (Activity::Collector, quick.unwrap_or(native)),
             // The base may be that of a native that has returned.
             (false, _) if in_machine_code => (Activity::Machine, 0),
+            (false, _) if quick.is_some() => (Activity::Native, quick.unwrap_or_default()),
             (false, 0) if for_machine_code() => (Activity::Helper, 0),
             (false, 0) => (Activity::Lua, 0),
             (false, _) => (Activity::Native, native),
@@ -126,6 +128,7 @@ impl Sampler {
         let address = match activity {
             Activity::Machine => address,
             Activity::Helper => self.called_from(stack),
+            Activity::Native if quick.is_some() => self.called_from(stack),
             _ => 0,
         };
         spent.address.store(address, RELAXED);
@@ -161,6 +164,13 @@ impl Sampler {
         let (base, native) = self.running_native().unwrap_or_default();
         self.allocations.push(Leaf { base, native, collector: false });
         self.spring();
+    }
+
+    /// The native whose quick form machine code has called, and that runs.
+    fn running_quick(&self) -> Option<usize> {
+        // SAFETY: the thread runs the domain, whose state lives.
+        let quick = unsafe { (*self.vm.load(RELAXED)).lua.machine.quick.load(RELAXED) };
+        natives::may_lie_at(quick).then_some(quick)
     }
 
     /// The native that runs: the base of its frame, and which one it is; zeros if it is Lua code. `None`: it
