@@ -128,6 +128,9 @@ pub(super) enum Fact {
     /// The value is a shared array with this type of elements, by number ([`perilune_vm::shared::Element`]):
     /// their address, and how many there are. None of it ever changes.
     Elements(Name, u8),
+    /// The value is a float that has been a key of arrays: the number of the element from 0, which no array has
+    /// if it is no integer. Not hoisted.
+    Number(Name),
 }
 
 /// An [`ArrayKind`], in order.
@@ -159,7 +162,8 @@ impl Fact {
             | Fact::NativeClosure(name, _)
             | Fact::Function(name, _)
             | Fact::Held(name)
-            | Fact::Elements(name, _) => Some(name),
+            | Fact::Elements(name, _)
+            | Fact::Number(name) => Some(name),
             Fact::Room(_) | Fact::Upvalue(..) | Fact::Global(..) | Fact::StringMethod(..) => None,
             Fact::UpvalueTable(frame, n) => Some(Name::Upvalue(frame, n)),
             Fact::GlobalTable(frame, _, _, cache) => Some(Name::Global(frame, cache)),
@@ -184,6 +188,7 @@ impl Fact {
         match self {
             Fact::Native(..) | Fact::NativeClosure(..) | Fact::Function(..) => true,
             Fact::Elements(..) | Fact::Held(_) => ty == Ty::Any,
+            Fact::Number(_) => ty == Ty::Float,
             _ => ty == Ty::Table,
         }
     }
@@ -198,13 +203,20 @@ impl Fact {
                 | Fact::Part(..)
                 | Fact::Held(_)
                 | Fact::Entry(..)
+                | Fact::Number(_)
         )
     }
 
     /// Nothing that is done to the value can make it false.
     fn is_for_good(self) -> bool {
-        matches!(self, Fact::Native(..) | Fact::NativeClosure(..) | Fact::Function(..) | Fact::Elements(..))
-            && !self.any_name(Name::is_of_variable)
+        matches!(
+            self,
+            Fact::Native(..)
+                | Fact::NativeClosure(..)
+                | Fact::Function(..)
+                | Fact::Elements(..)
+                | Fact::Number(_)
+        ) && !self.any_name(Name::is_of_variable)
     }
 
     /// It is about what belongs to the compiled function itself, and not to one that is inlined.
@@ -231,7 +243,8 @@ impl Fact {
             | Fact::NativeClosure(..)
             | Fact::Function(..)
             | Fact::Held(_)
-            | Fact::Elements(..) => 0,
+            | Fact::Elements(..)
+            | Fact::Number(_) => 0,
         };
         let of = self.of();
         frame == 0 && !matches!(of, Some(Name::Upvalue(1.., _) | Name::Global(1.., _)))
@@ -256,6 +269,7 @@ impl Fact {
             Fact::Function(_, function) => Fact::Function(name, function),
             Fact::Held(_) => Fact::Held(name),
             Fact::Elements(_, element) => Fact::Elements(name, element),
+            Fact::Number(_) => Fact::Number(name),
             Fact::Room(_)
             | Fact::Upvalue(..)
             | Fact::Global(..)
@@ -332,6 +346,7 @@ impl State {
                     | Fact::Function(..)
                     | Fact::Held(_)
                     | Fact::Elements(..)
+                    | Fact::Number(_)
             )
         };
         self.facts.retain(|fact| holds(fact) && !matches!(fact.of(), Some(Name::Global(..))));
@@ -528,6 +543,7 @@ impl Lowering<'_, '_> {
                 | Fact::NativeClosure(..)
                 | Fact::Function(..)
                 | Fact::Elements(..)
+                | Fact::Number(_)
                 | Fact::Held(_),
                 _,
             )

@@ -178,6 +178,7 @@ impl Lowering<'_, '_> {
             }
             return self.join(at, slow, Some((a, result)));
         };
+        let key = self.with_number(key, i.c());
         // What is no such element a leaf gets, if there has been any.
         let leaf = kinds || arrays & (OTHER_KEY | APPENDS) != 0 || self.is_suspect(at);
         let early = (leaf && kinds).then(|| self.aside());
@@ -354,6 +355,7 @@ impl Lowering<'_, '_> {
             self.set_by_key(at, (name, table), &stored, slow.block);
             return self.join(at, slow, None);
         };
+        let key = self.with_number(key, i.b());
         let any = kinds || arrays & OTHER_KEY != 0 || self.is_suspect(at);
         let appends = !any && arrays & APPENDS != 0;
         let early = (any && kinds || appends).then(|| self.aside());

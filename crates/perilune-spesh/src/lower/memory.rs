@@ -707,12 +707,36 @@ impl Lowering<'_, '_> {
         number
     }
 
+    /// The key in register `r` with the number of its element, if it is a float of which that is known, or found
+    /// out here: it is a key of several arrays, or of one several times, more often than not. What is no
+    /// integer gets a number that no array has.
+    pub(super) fn with_number(&mut self, key: Key, r: u16) -> Key {
+        let Key::Known(Known { ty: Ty::Float, val }) = key else { return key };
+        if self.captured.contains(r as u8) {
+            return key;
+        }
+        let fact = Fact::Number(self.name_of(r as usize));
+        if !self.has(fact) {
+            let (number, is_integer) = self.rounded(val);
+            let number = self.iadd_imm(number, -1);
+            let none = self.b.ins().iconst(types::I64, -1);
+            let number = self.b.ins().select(is_integer, number, none);
+            self.keep(fact, vec![number]);
+        }
+        Key::Known(Known { ty: Ty::Int, val: self.values(fact)[0] })
+    }
+
     /// The number of an element from 0, for a key that is a float; goes to `slow` if it is no integer.
     fn number_of_float(&mut self, key: Value, slow: Block) -> Value {
-        let number = self.b.ins().fcvt_to_sint_sat(types::I64, key);
-        let again = self.b.ins().fcvt_from_sint(types::F64, number);
-        let same = self.b.ins().fcmp(FloatCC::Equal, again, key);
-        self.unless(same, slow);
+        let (number, is_integer) = self.rounded(key);
+        self.unless(is_integer, slow);
         self.iadd_imm(number, -1)
+    }
+
+    /// The integer next to a float towards 0, as far as there is one, and whether it is the float.
+    fn rounded(&mut self, float: Value) -> (Value, Value) {
+        let number = self.b.ins().fcvt_to_sint_sat(types::I64, float);
+        let again = self.b.ins().fcvt_from_sint(types::F64, number);
+        (number, self.b.ins().fcmp(FloatCC::Equal, again, float))
     }
 }
