@@ -426,8 +426,11 @@ impl Lowering<'_, '_> {
         };
         let as_int = match self.proto.constants[n] {
             Constant::Integer(i) => Some(i),
+            // What is no integer, or out of their range, equals none.
             _ => {
-                (as_float.fract() == 0.0 && as_float.abs() <= (1u64 << 53) as f64).then_some(as_float as i64)
+                let is_integer =
+                    as_float.fract() == 0.0 && (-(2f64.powi(63))..2f64.powi(63)).contains(&as_float);
+                is_integer.then_some(as_float as i64)
             }
         };
         let holds = match self.known(r) {
