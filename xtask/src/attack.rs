@@ -33,6 +33,7 @@ const PLAIN: &[(&str, bool)] = &[
     ("programs", true),
     ("classes", true),
     ("paths", true),
+    ("numbers", true),
     ("stress", false),
     ("parse", false),
     ("limits", false),

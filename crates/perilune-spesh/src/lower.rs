@@ -159,7 +159,9 @@ pub(crate) struct Known {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Register {
     ty: Ty,
-    /// What the tag in its slot says, as far as that is known.
+    /// What the tag in its slot says: its own type, or that is not known. Of what was there before nothing is
+    /// said: where a way beside this one writes the register into its slot and comes back, as that does which
+    /// collects garbage, the tag is the register's afterwards ([`Register::sound`]).
     slot: Ty,
     /// It is a known number that its slot does not hold.
     dirty: bool,
@@ -169,6 +171,12 @@ impl Register {
     const UNKNOWN: Register = Register { ty: Ty::Any, slot: Ty::Any, dirty: false };
     /// A table that need not be in its slot.
     const MADE: Register = Register { ty: Ty::Table, slot: Ty::Any, dirty: true };
+
+    /// The same, of whose slot no more is said than may be.
+    fn sound(self) -> Register {
+        let slot = if self.slot == self.ty && self.ty != Ty::Number { self.slot } else { Ty::Any };
+        Register { slot, ..self }
+    }
 
     /// What is known on both ways.
     fn meet(self, other: Register) -> Register {
@@ -192,11 +200,9 @@ impl Register {
         }
     }
 
-    /// This one, a number, as one of either kind. What is said of a slot that holds it would have to be
-    /// asked.
+    /// This one, a number, as one of either kind.
     fn number(self) -> Register {
-        let slot = if self.dirty { self.slot } else { Ty::Any };
-        Register { ty: Ty::Number, slot, dirty: self.dirty }
+        Register { ty: Ty::Number, slot: Ty::Any, dirty: self.dirty }
     }
 }
 

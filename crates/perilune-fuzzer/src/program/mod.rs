@@ -11,6 +11,7 @@
 
 pub mod classes;
 mod expr;
+pub mod numbers;
 mod objects;
 pub mod paths;
 mod stat;

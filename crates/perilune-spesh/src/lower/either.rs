@@ -112,7 +112,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Register `r` has this number.
-    fn hold_number(&mut self, r: usize, number: Number, slot: Ty, dirty: bool) {
+    fn hold_number(&mut self, r: usize, number: Number, dirty: bool) {
         let kind = match number.kind {
             Kind::Int => self.kind(Tag::INT),
             Kind::Float => self.kind(Tag::FLOAT),
@@ -120,8 +120,7 @@ impl Lowering<'_, '_> {
         };
         self.b.def_var(self.floats[r], number.float);
         self.b.def_var(self.ints[r], kind);
-        let slot = if dirty { slot } else { Ty::Any };
-        self.set(r, Register { ty: Ty::Number, slot, dirty });
+        self.set(r, Register { ty: Ty::Number, slot: Ty::Any, dirty });
     }
 
     /// Register `a` becomes a number.
@@ -129,8 +128,7 @@ impl Lowering<'_, '_> {
         if let Kind::Float = number.kind {
             return self.define(a, Known { ty: Ty::Float, val: number.float });
         }
-        let slot = self.register(a).map_or(Ty::Any, |r| r.slot);
-        self.hold_number(a, number, slot, true);
+        self.hold_number(a, number, true);
         if self.captured.contains(a as u8) {
             let base = self.b.use_var(self.base);
             self.write_number(a, base);
@@ -156,7 +154,7 @@ impl Lowering<'_, '_> {
         let Some(own) = self.register(r) else { return };
         let exit = self.exit_block(to, EXITED);
         if let Some(number) = self.operand(r, exit) {
-            self.hold_number(r, number, own.slot, own.dirty);
+            self.hold_number(r, number, own.dirty);
         }
     }
 
@@ -183,7 +181,7 @@ impl Lowering<'_, '_> {
     pub(super) fn guard_number(&mut self, r: usize, at: usize) {
         let exit = self.exit_block(at, EXITED);
         let number = self.number_in_slot(r, exit);
-        self.hold_number(r, number, Ty::Any, false);
+        self.hold_number(r, number, false);
     }
 
     /// The number that register `r` is known to be.

@@ -18,7 +18,8 @@ impl Lowering<'_, '_> {
 
     pub(super) fn set(&mut self, r: usize, to: Register) {
         if let Some(state) = &mut self.now {
-            state.registers[r] = if self.captured.contains(r as u8) { Register::UNKNOWN } else { to };
+            let unknown = self.captured.contains(r as u8);
+            state.registers[r] = if unknown { Register::UNKNOWN } else { to.sound() };
         }
     }
 
