@@ -11,8 +11,8 @@
 //!    that is out of the ordinary, are the interpreter's ([`super::step`]): what those call is driven as any
 //!    other call (`callees.rs`).
 //!
-//! A quick form has no frame, so a sample that is taken in one is its caller's. Nothing else can see that
-//! there is none: hooks keep machine code from running at all, errors are raised by the native itself, and
+//! A quick form has no frame; a word of the domain has the native whose form runs, for samples
+//! (`Machine::quick`). Nothing else can see that there is none: hooks keep machine code from running at all, errors are raised by the native itself, and
 //! nobody else asks.
 
 use super::callees::drive;
