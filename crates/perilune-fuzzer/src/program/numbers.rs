@@ -69,7 +69,8 @@ const ORDERS: &[&str] = &["<", "<=", ">", ">=", "==", "~="];
 pub fn generate(rng: &mut Rng) -> Program {
     let (mode, calls) = MODES[rng.below(MODES.len())];
     let mut nodes = vec![Node::leaf(environment(rng, &[mode])), Node::leaf(PRELUDE)];
-    let mut g = Numbers { rng, vars: Vec::new(), small: Vec::new(), names: 0, depth: 0, left: 0 };
+    let usual = (0..3).map(|_| usual(rng)).collect();
+    let mut g = Numbers { rng, usual, vars: Vec::new(), small: Vec::new(), names: 0, depth: 0, left: 0 };
     for _ in 0..1 + g.rng.below(2) {
         nodes.push(g.function(false));
     }
@@ -90,8 +91,18 @@ pub fn generate(rng: &mut Rng) -> Program {
     Program(nodes)
 }
 
+/// A number that a program comes back to: one next to a power of two.
+fn usual(rng: &mut Rng) -> i64 {
+    let power = 1i64 << [3, 31, 52, 53, 54, 62, 63][rng.below(7)];
+    let sign = [1, -1][rng.below(2)];
+    power.wrapping_mul(sign).wrapping_add(rng.range(-2, 2))
+}
+
 struct Numbers<'r> {
     rng: &'r mut Rng,
+    /// Arguments and constants are these more often than not by chance alone, as integers or as floats: else
+    /// nothing would ever be equal.
+    usual: Vec<i64>,
     /// What can be seen in the function that is written.
     vars: Vec<(String, Kind)>,
     /// Functions of two numbers so far, which give one.
@@ -113,8 +124,20 @@ impl Numbers<'_> {
         [Int, Int, Float, Number][self.rng.below(4)]
     }
 
+    /// One of the program's own numbers.
+    fn own(&mut self, kind: Kind) -> String {
+        let n = self.usual[self.rng.below(self.usual.len())];
+        match kind == Float || kind == Number && self.rng.one_in(2) {
+            true => literal::float(n as f64),
+            false => literal::integer(n),
+        }
+    }
+
     /// An argument: an everyday number, or any.
     fn argument(&mut self, everyday: bool) -> String {
+        if self.rng.one_in(if everyday { 6 } else { 3 }) {
+            return self.own(Number);
+        }
         match self.rng.below(if everyday { 3 } else { 8 }) {
             0 | 1 => literal::integer(self.rng.range(-3, 12)),
             2 => literal::float(self.rng.range(-20, 40) as f64 / 4.0),
@@ -269,8 +292,9 @@ impl Numbers<'_> {
     }
 
     fn bound(&mut self) -> String {
-        match self.rng.below(4) {
+        match self.rng.below(5) {
             0 => self.rng.pick(BORDERS).into(),
+            4 => self.own(Number),
             1 => format!("{} - {}", self.rng.pick(BORDERS), self.rng.below(5)),
             2 => self.any_variable(),
             _ => self.rng.range(-4, 12).to_string(),
@@ -324,7 +348,9 @@ impl Numbers<'_> {
         let order = self.rng.pick(ORDERS);
         let kind = self.kind();
         let one = self.expr(kind, 1);
-        match self.rng.below(8) {
+        match self.rng.below(10) {
+            8 => format!("{} {order} {}", self.any_variable(), self.own(Number)),
+            9 => format!("{} {order} {one}", self.own(Number)),
             0..=2 => format!("{one} {order} {}", self.rng.pick(BORDERS)),
             3 => format!("{} {order} {one}", self.rng.pick(BORDERS)),
             4 => format!("{} {order} {}", self.any_variable(), self.any_variable()),
@@ -341,7 +367,8 @@ impl Numbers<'_> {
     }
 
     fn constant(&mut self, kind: Kind) -> String {
-        match (kind, self.rng.below(6)) {
+        match (kind, self.rng.below(8)) {
+            (_, 6 | 7) => self.own(kind),
             (_, 0) => self.rng.pick(BORDERS).into(),
             (Int, 1) => literal::integer(self.rng.integer()),
             (Float, 1) => literal::float(self.rng.float()),
