@@ -61,8 +61,8 @@ local ops = {
 local names = {}
 for name in pairs(ops) do names[#names + 1] = name end
 table.sort(names)
-local trained = { 1, 2, 3, 6, 7, 9, 11, 14, 15 }
-local tkeys = { 1, 2.0, "x" }
+local trained = { 1, 2, 3, 7, 11, 15 }
+local tkeys = { 2.0, "x" }
 for _, name in ipairs(names) do
   local code = ops[name]
   local by_key = code:find("k]", 1, true) or code:find(", k", 1, true)
@@ -75,14 +75,12 @@ for _, name in ipairs(names) do
       log = {}
       for at, make in ipairs(containers) do
         for at_key = 1, by_key and #keys or 1 do
-          for at_value = 1, #values, 2 do
-            local t, v = make(), values[(at_value + at_key) % #values + 1]
-            if v == NIL then v = nil end
-            local ok, r = pcall(f, t, keys[at_key], v, 2)
-            local result = ok and show(r) or tostring(r):gsub("^.-:%d+: ", ""):gsub("0x%x+", "")
-            h = hash(h, result .. show(t) .. table.concat(log, ";"))
-            log = {}
-          end
+          local t, v = make(), values[(at + at_key) % #values + 1]
+          if v == NIL then v = nil end
+          local ok, r = pcall(f, t, keys[at_key], v, 2)
+          local result = ok and show(r) or tostring(r):gsub("^.-:%d+: ", ""):gsub("0x%x+", "")
+          h = hash(h, result .. show(t) .. table.concat(log, ";"))
+          log = {}
         end
       end
       sums[#sums + 1] = h
