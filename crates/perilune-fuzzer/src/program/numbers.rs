@@ -98,6 +98,12 @@ fn usual(rng: &mut Rng) -> i64 {
     power.wrapping_mul(sign).wrapping_add(rng.range(-2, 2))
 }
 
+/// Two operands; not `x - 0`, which is another zero in PUC Lua (docs/compatibility.md).
+fn calculation(one: &str, op: &str, two: &str) -> String {
+    let op = if two == "0" { "+" } else { op };
+    format!("{one} {op} {two}")
+}
+
 struct Numbers<'r> {
     rng: &'r mut Rng,
     /// Arguments and constants are these more often than not by chance alone, as integers or as floats: else
@@ -232,7 +238,7 @@ impl Numbers<'_> {
                 let kind = self.kind();
                 let e = self.expr(kind, 1);
                 let op = self.rng.pick(&["+", "-", "*"]);
-                Node::leaf(format!("{name} = {name} {op} {e}"))
+                Node::leaf(format!("{name} = {}", calculation(name, op, &e)))
             }
             8 => {
                 let (x, y) = (self.any_variable(), self.any_variable());
@@ -246,7 +252,7 @@ impl Numbers<'_> {
                 Node::leaf(match self.rng.below(3) {
                     0 => {
                         let op = self.rng.pick(&["+", "+", "-", "*"]);
-                        format!("{name} = {name} {op} {e}")
+                        format!("{name} = {}", calculation(&name, op, &e))
                     }
                     _ => format!("{name} = {e}"),
                 })
@@ -295,7 +301,7 @@ impl Numbers<'_> {
         match self.rng.below(5) {
             0 => self.rng.pick(BORDERS).into(),
             4 => self.own(Number),
-            1 => format!("{} - {}", self.rng.pick(BORDERS), self.rng.below(5)),
+            1 => format!("{} - {}", self.rng.pick(BORDERS), 1 + self.rng.below(4)),
             2 => self.any_variable(),
             _ => self.rng.range(-4, 12).to_string(),
         }
@@ -399,7 +405,10 @@ impl Numbers<'_> {
         let depth = depth - 1;
         let one = self.expr(kind, depth);
         match (kind, self.rng.below(12)) {
-            (_, 0) => format!("({one} {} {})", self.rng.pick(&["+", "-", "*"]), self.constant(kind)),
+            (_, 0) => {
+                let op = self.rng.pick(&["+", "-", "*"]);
+                format!("({})", calculation(&one, op, &self.constant(kind)))
+            }
             (_, 1) => format!("(- {one})"),
             (_, 2) => {
                 let two = self.expr(kind, depth);
@@ -442,7 +451,8 @@ impl Numbers<'_> {
             }
             _ => {
                 let two = self.expr(kind, depth);
-                format!("({one} {} {two})", self.rng.pick(&["+", "+", "-", "*"]))
+                let op = self.rng.pick(&["+", "+", "-", "*"]);
+                format!("({})", calculation(&one, op, &two))
             }
         }
     }
