@@ -431,8 +431,9 @@ pub(crate) struct Machine {
     pub any: bool,
     /// Machine code runs on the running native stack, and not the interpreter above it.
     pub running: bool,
-    /// The native whose quick form runs, by its address, for samples; 0: none does. A word that may be that of
-    /// something else which is called like one.
+    /// The native whose quick form runs, by its address, for samples; 0: none does. Of a native with upvalues it
+    /// is the closure's address, which tells samplers nothing. Written by the domain's thread, read by signal
+    /// handlers that interrupt it.
     pub quick: AtomicUsize,
     /// The dispatch table where no machine code runs ([`Vm::update_dispatch`]).
     pub outside: *const Handlers,

@@ -14,7 +14,8 @@
 //! # What is noted
 //! How much time has passed, and whether it went to Lua, a native, or the collector: `Vm::base` is the base
 //! of a native's frame while that runs, and [`Sampler::collecting`] is set while the collector does. The
-//! native is noted too: when the sample is taken it has probably returned. If several ticks come before the
+//! native is noted too: when the sample is taken it has probably returned. What machine code calls without a
+//! frame says so by itself (`Machine::quick`). If several ticks come before the
 //! next instruction (a native that runs for long) their time adds up.
 //!
 //! | file | |

@@ -100,14 +100,14 @@ fn usual(rng: &mut Rng) -> i64 {
 
 /// Two operands; not `x - 0`, which is another zero in PUC Lua (docs/compatibility.md).
 fn calculation(one: &str, op: &str, two: &str) -> String {
-    let op = if two == "0" { "+" } else { op };
+    let op = if (op, two) == ("-", "0") { "+" } else { op };
     format!("{one} {op} {two}")
 }
 
 struct Numbers<'r> {
     rng: &'r mut Rng,
-    /// Arguments and constants are these more often than not by chance alone, as integers or as floats: else
-    /// nothing would ever be equal.
+    /// Arguments and constants are these again and again, as integers or as floats: else nothing would ever be
+    /// equal.
     usual: Vec<i64>,
     /// What can be seen in the function that is written.
     vars: Vec<(String, Kind)>,

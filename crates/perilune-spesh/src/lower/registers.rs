@@ -40,6 +40,7 @@ impl Lowering<'_, '_> {
     pub(super) fn flush(&mut self, r: usize) {
         self.make_in(r);
         let Some(own) = self.register(r).filter(|r| r.dirty) else { return };
+        assert!(own == own.sound(), "no more is said of a slot than the type of its register");
         if own.ty == Ty::Number {
             let base = self.b.use_var(self.base);
             self.write_number(r, base);

@@ -12,8 +12,8 @@
 //!    other call (`callees.rs`).
 //!
 //! A quick form has no frame; a word of the domain has the native whose form runs, for samples
-//! (`Machine::quick`). Nothing else can see that there is none: hooks keep machine code from running at all, errors are raised by the native itself, and
-//! nobody else asks.
+//! (`Machine::quick`). Nothing else can see that there is none: hooks keep machine code from running at all,
+//! errors are raised by the native itself, and nobody else asks.
 
 use super::callees::drive;
 use super::entry::{Waiting, proceeded, step};
