@@ -93,6 +93,7 @@ fn specializer() -> Option<Arc<dyn Specializer>> {
         decisions,
         guards: variable("PERILUNE_SPESH_GUARDS"),
         leave: variable("PERILUNE_SPESH_LEAVE"),
+        generator: variable("PERILUNE_SPESH_GENERATOR"),
         perf: variable("PERILUNE_PERF"),
         room: variable("PERILUNE_SPESH_ROOM"),
     };

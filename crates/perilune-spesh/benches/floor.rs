@@ -98,7 +98,7 @@ mod floor {
 
     pub fn run() {
         for (name, verify) in [("", false), (", verified", true)] {
-            let mut backend = Backend::new(Options { verify, listing: false }).unwrap();
+            let mut backend = Backend::new(Options { verify, ..Options::default() }).unwrap();
             for work in [1, 10, 100] {
                 let bytes = compile(&mut backend, work).bytes.len();
                 let ns = least(20, || {

@@ -27,6 +27,7 @@
 //! machine code checks that there is room. Frames of a page and more touch each of their pages in order when
 //! they begin, so none reaches past a guard page.
 
+use crate::linear;
 use crate::positions::{Place, Positions};
 use crate::target;
 use cranelift_codegen::binemit::Reloc;
@@ -60,8 +61,21 @@ pub struct Options {
     /// Check the intermediate form of each function, and what the register allocator made of it. Builds with
     /// assertions always do the first.
     pub verify: bool,
-    /// Write down the instructions of each function, as text ([`Compiled::listing`]).
+    /// Write down the instructions of each function, as text ([`Compiled::listing`]): Cranelift's, which is
+    /// asked for all of them then.
     pub listing: bool,
+    /// What makes instructions of the intermediate form.
+    pub generator: Generator,
+}
+
+/// What makes instructions of the processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Generator {
+    /// Our own (`linear.rs`), and Cranelift for functions that have what it does not know.
+    #[default]
+    Linear,
+    /// Cranelift.
+    Cranelift,
 }
 
 /// Why no backend could be made: what the processor lacks.
@@ -196,6 +210,13 @@ impl Backend {
             buffers.builder = FunctionBuilderContext::new();
         }
         drop_unused(&mut context.func);
+        if self.options.generator == Generator::Linear && !self.options.listing {
+            context.verify_if(&*self.isa).map_err(explain)?;
+            if let Some(done) = linear::compile(&context.func) {
+                self.buffers = Some(buffers);
+                return Ok(done);
+            }
+        }
         let done = context.compile(&*self.isa, &mut ControlPlane::default());
         done.map_err(|error| explain(error.inner))?;
         let code = context.take_compiled_code().expect("compiled without an error");

@@ -202,7 +202,7 @@ impl Compiler {
             profiles: Profiles::default(),
             price: Price::default(),
             decisions: setup.decisions,
-            trials: Trials::parse(&setup.guards, &setup.leave)?,
+            trials: Trials::parse(&setup.guards, &setup.leave, &setup.generator)?,
             map: Arc::default(),
             perf,
         })
@@ -249,9 +249,9 @@ impl Compiler {
         if self.room.is_awaited() && free < draft.size * LEAST_BYTES {
             return Err(Why::NoRoom);
         }
+        let options = Options { generator: self.trials.generator, ..Options::default() };
         let taken = self.backend.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let mut backend =
-            taken.map_or_else(|| Backend::new(Options::default()).ok(), Some).ok_or(Why::Failed)?;
+        let mut backend = taken.map_or_else(|| Backend::new(options).ok(), Some).ok_or(Why::Failed)?;
         // Whatever is wrong with what is built: the loop stays with the interpreter.
         let mut passes = 0;
         let build = |b: &mut crate::backend::clif::FunctionBuilder<'_>| {

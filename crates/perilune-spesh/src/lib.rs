@@ -62,6 +62,8 @@ mod compiler;
 #[cfg(machine_code)]
 pub mod fork;
 #[cfg(machine_code)]
+mod linear;
+#[cfg(machine_code)]
 mod live;
 #[cfg(machine_code)]
 mod lower;
@@ -105,6 +107,8 @@ pub struct Setup {
     pub guards: String,
     /// `PERILUNE_SPESH_LEAVE`: before which calls machine code leaves (`every`, a number, or nothing).
     pub leave: String,
+    /// `PERILUNE_SPESH_GENERATOR`: what makes instructions (`cranelift`, or nothing: our own generator).
+    pub generator: String,
     /// `PERILUNE_PERF`: what `perf` is told (`map`, `lines`, `jitdump`, or nothing).
     pub perf: String,
     /// `PERILUNE_SPESH_ROOM`: how much machine code there may be, in KiB (or nothing: 65,536, or less where

@@ -7,11 +7,13 @@
 //! | | `random:SEED` | one in 64 does, by chance, the same in each run of a program of one domain |
 //! | `PERILUNE_SPESH_LEAVE` | `every` | machine code leaves before each call of a function of Lua, and has the interpreter do it |
 //! | | `N` | before one in N |
+//! | `PERILUNE_SPESH_GENERATOR` | `cranelift` | Cranelift makes the instructions of all functions |
 //!
 //! The code counts while it runs, at an address of this module's; domains that count at once may lose one. A
 //! guard is whatever leads to an exit that says that something was not as expected: failing is always right
 //! there, because the interpreter does what comes next. What leads elsewhere is no guard, and stays as it is.
 
+use crate::backend::Generator;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// When guards fail.
@@ -30,6 +32,8 @@ pub(crate) struct Trials {
     pub guards: Option<Guards>,
     /// Before one call in so many machine code leaves.
     pub leave: Option<u32>,
+    /// What makes instructions.
+    pub generator: Generator,
 }
 
 /// How many guards have been run since one failed.
@@ -60,8 +64,8 @@ pub(crate) fn chance() -> usize {
 }
 
 impl Trials {
-    /// From the words of the two variables; empty: nothing is tried.
-    pub fn parse(guards: &str, leave: &str) -> Result<Trials, String> {
+    /// From the words of the three variables; empty: nothing is tried.
+    pub fn parse(guards: &str, leave: &str, generator: &str) -> Result<Trials, String> {
         let often = |word: &str| word.parse().ok().filter(|&n: &u32| n > 0);
         let guards = match guards.split_once(':') {
             None if guards.is_empty() => None,
@@ -82,7 +86,12 @@ impl Trials {
             n if often(n).is_some() => often(n),
             _ => return Err(format!("PERILUNE_SPESH_LEAVE: '{leave}' is neither 'every' nor a number")),
         };
-        Ok(Trials { guards, leave })
+        let generator = match generator {
+            "" => Generator::Linear,
+            "cranelift" => Generator::Cranelift,
+            _ => return Err(format!("PERILUNE_SPESH_GENERATOR: '{generator}' is not 'cranelift'")),
+        };
+        Ok(Trials { guards, leave, generator })
     }
 }
 
@@ -92,15 +101,21 @@ mod tests {
 
     #[test]
     fn words() {
-        let trials = |guards, leave| Trials::parse(guards, leave);
+        let trials = |guards, leave| Trials::parse(guards, leave, "");
+        let generator = Generator::Linear;
         assert_eq!(trials("", ""), Ok(Trials::default()));
         assert_eq!(
             trials("fail:3", "every").unwrap(),
-            Trials { guards: Some(Guards::Fail(3)), leave: Some(1) }
+            Trials { guards: Some(Guards::Fail(3)), leave: Some(1), generator }
         );
-        assert_eq!(trials("random:7", "2").unwrap(), Trials { guards: Some(Guards::Random), leave: Some(2) });
+        assert_eq!(
+            trials("random:7", "2").unwrap(),
+            Trials { guards: Some(Guards::Random), leave: Some(2), generator }
+        );
         for (guards, leave) in [("fail", ""), ("fail:0", ""), ("random:x", ""), ("", "0"), ("", "some")] {
             assert!(trials(guards, leave).is_err(), "{guards} {leave}");
         }
+        assert_eq!(Trials::parse("", "", "cranelift").unwrap().generator, Generator::Cranelift);
+        assert!(Trials::parse("", "", "other").is_err());
     }
 }

@@ -7,7 +7,7 @@ use crate::memory::{Code, CodeMemory, Kind};
 use std::sync::Arc;
 
 fn backend() -> Backend {
-    Backend::new(Options { verify: true, listing: false }).unwrap()
+    Backend::new(Options { verify: true, ..Options::default() }).unwrap()
 }
 
 fn memory() -> Arc<CodeMemory> {
@@ -461,7 +461,7 @@ fn frames_are_measured_and_large_ones_touch_their_pages() {
 
 #[test]
 fn a_listing_is_written_when_asked_for() {
-    let mut backend = Backend::new(Options { verify: false, listing: true }).unwrap();
+    let mut backend = Backend::new(Options { listing: true, ..Options::default() }).unwrap();
     assert!(add(&mut backend, 1).listing.unwrap().contains("ret"));
 }
 
@@ -479,7 +479,7 @@ fn ten_thousand_functions_fit_into_little_memory_when_they_are_freed() {
 
 #[test]
 fn constants_at_the_start_are_parts_of_what_uses_them() {
-    let mut backend = Backend::new(Options { verify: false, listing: true }).unwrap();
+    let mut backend = Backend::new(Options { listing: true, ..Options::default() }).unwrap();
     let compiled = backend.compile(signature(2), |b| {
         let arguments = begin(b);
         let sum = b.ins().iadd(arguments[0], arguments[1]);

@@ -1,0 +1,825 @@
+//! A function as it is allocated and written: its blocks in an order, its instructions numbered, and for each
+//! value how it comes to those that use it.
+//!
+//! An instruction whose result is part of the instructions that use it ([`Where::Within`]) is written with
+//! those: an address, a load that an operation has as its operand, a comparison behind which a jump is taken.
+//! Constants are where they are used, too. All other values have a [`Name`], and the allocator finds room for
+//! it.
+
+use cranelift_codegen::packed_option::PackedOption;
+use std::ops::Range;
+
+use crate::backend::clif::{
+    Block, BlockCall, Function, Inst, InstructionData, Opcode, StackSlot, Type, Value, condcodes::FloatCC,
+    types,
+};
+
+/// A value that the allocator finds room for.
+pub(super) type Name = u32;
+/// An instruction in the order in which they are written; the beginning of a block has a number, too.
+pub(super) type Number = u32;
+
+/// Which registers a value lies in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    Integer,
+    Float,
+}
+
+/// How a value comes to who uses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Where {
+    /// Nobody uses it.
+    Nowhere,
+    Named(Name),
+    Integer(i64),
+    Float(u64),
+    Stack(StackSlot, i32),
+    StackPointer,
+    /// Its instruction is part of those that use it.
+    Within,
+}
+
+/// How much it matters that an operand is in a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// The instruction cannot be written otherwise.
+    Must,
+    /// The same, and it is read when the result has been begun to be written.
+    MustLate,
+    /// It may be in memory.
+    May,
+    /// The same, and it is read when the result has been begun to be written.
+    MayLate,
+}
+
+/// A block in the order in which they are written.
+pub(super) struct Bounds {
+    /// The number of its beginning.
+    pub head: Number,
+    /// That of its last instruction.
+    pub last: Number,
+    /// How many loops it is in.
+    pub depth: u8,
+    /// How many ways lead to it.
+    pub ways_in: u32,
+    /// Where it goes on: a part of [`Form::ways`].
+    ways: Range<usize>,
+    pub is_cold: bool,
+}
+
+impl Bounds {
+    pub(super) fn start(&self) -> u32 {
+        4 * self.head
+    }
+
+    pub(super) fn end(&self) -> u32 {
+        4 * self.last + 4
+    }
+}
+
+/// A way from one block to another.
+pub(super) struct Way {
+    /// The place of the block that it leads to.
+    pub to: usize,
+    /// What its parameters get: a part of [`Form::passed`].
+    passed: Range<usize>,
+}
+
+pub(super) struct Form<'f> {
+    pub func: &'f Function,
+    pub order: Vec<Block>,
+    /// The place of each block in the order.
+    place: Vec<u32>,
+    pub blocks: Vec<Bounds>,
+    ways: Vec<Way>,
+    passed: Vec<Value>,
+    /// By number; `None` where a block begins.
+    pub insts: Vec<Option<Inst>>,
+    /// Which value each stands for, if it is another one.
+    stands: Vec<PackedOption<Value>>,
+    wheres: Vec<Where>,
+    pub classes: Vec<Class>,
+    /// Where the first block begins that is hardly ever run, and all behind it.
+    pub cold: u32,
+}
+
+/// No larger function, so that positions and sums of offsets fit.
+const MOST_INSTRUCTIONS: usize = 1 << 20;
+/// Offsets beyond are not part of an address.
+const FAR: i64 = 1 << 24;
+
+/// What is counted of a value.
+#[derive(Clone, Copy, Default)]
+struct Uses {
+    all: u32,
+    /// Of these, as an address that may be part of the instruction.
+    in_addresses: u32,
+    /// Of these, as what is added to an address.
+    as_index: u32,
+    /// The last one that was counted.
+    user: Number,
+}
+
+impl<'f> Form<'f> {
+    /// `None` where the function has what cannot be written here.
+    pub(super) fn of(func: &'f Function) -> Option<Form<'f>> {
+        let mut form = Form {
+            func,
+            order: Vec::new(),
+            place: vec![u32::MAX; func.dfg.num_blocks()],
+            blocks: Vec::new(),
+            ways: Vec::new(),
+            passed: Vec::new(),
+            insts: Vec::new(),
+            stands: vec![PackedOption::default(); func.dfg.num_values()],
+            wheres: vec![Where::Nowhere; func.dfg.num_values()],
+            classes: Vec::new(),
+            cold: 0,
+        };
+        form.set_order();
+        form.number()?;
+        form.find_loops();
+        form.find_same();
+        form.find_places()?;
+        Some(form)
+    }
+
+    /// The value that this one stands for: fewer bits of another are in the same register, and a parameter may
+    /// always be what something else is.
+    pub(super) fn value(&self, value: Value) -> Value {
+        let mut value = self.func.dfg.resolve_aliases(value);
+        loop {
+            value = match self.stands[value.as_u32() as usize].expand() {
+                Some(other) => other,
+                None => return value,
+            };
+        }
+    }
+
+    /// Finds out which values stand for others.
+    fn find_same(&mut self) {
+        let dfg = &self.func.dfg;
+        for inst in self.insts.iter().flatten() {
+            if let InstructionData::Unary { opcode: Opcode::Ireduce, arg } = dfg.insts[*inst] {
+                let result = dfg.first_result(*inst);
+                self.stands[result.as_u32() as usize] = dfg.resolve_aliases(arg).into();
+            }
+        }
+        // The ways that lead to each block.
+        let mut ways: Vec<Vec<Range<usize>>> = vec![Vec::new(); self.blocks.len()];
+        for way in &self.ways {
+            ways[way.to].push(way.passed.clone());
+        }
+        // What one parameter stands for may show what another one does: those of loops within loops.
+        for _ in 0..2 {
+            for (place, ways) in ways.iter().enumerate().skip(1) {
+                let parameters = dfg.block_params(self.order[place]);
+                for (n, &parameter) in parameters.iter().enumerate() {
+                    if self.stands[parameter.as_u32() as usize].is_some() {
+                        continue;
+                    }
+                    let same = self.same_as_passed(ways, n, parameter);
+                    let same = same.or_else(|| self.same_as_before(ways, n, &parameters[..n]));
+                    if let Some(same) = same {
+                        self.stands[parameter.as_u32() as usize] = same.into();
+                    }
+                }
+            }
+        }
+    }
+
+    /// What parameter `n` gets on all ways, if it is one value besides itself.
+    fn same_as_passed(&self, ways: &[Range<usize>], n: usize, parameter: Value) -> Option<Value> {
+        let mut all =
+            ways.iter().map(|way| self.value(self.passed[way.start + n])).filter(|&v| v != parameter);
+        let first = all.next()?;
+        let same_type = self.ty(first) == self.ty(parameter);
+        (same_type && all.all(|value| value == first)).then_some(first)
+    }
+
+    /// The parameter before this one that gets the same on all ways.
+    fn same_as_before(&self, ways: &[Range<usize>], n: usize, before: &[Value]) -> Option<Value> {
+        let same = |m: usize| {
+            let same = |way: &Range<usize>| {
+                self.value(self.passed[way.start + m]) == self.value(self.passed[way.start + n])
+            };
+            ways.len() > 1 && ways.iter().all(same)
+        };
+        let (m, &parameter) = before.iter().enumerate().find(|&(m, _)| same(m))?;
+        (self.ty(parameter) == self.ty(self.passed[ways[0].start + n]) && m < n)
+            .then(|| self.value(parameter))
+    }
+
+    pub(super) fn at(&self, value: Value) -> Where {
+        self.wheres[self.value(value).as_u32() as usize]
+    }
+
+    pub(super) fn name(&self, value: Value) -> Option<Name> {
+        match self.at(value) {
+            Where::Named(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    pub(super) fn data(&self, inst: Inst) -> &'f InstructionData {
+        &self.func.dfg.insts[inst]
+    }
+
+    /// The instruction that is part of those which use its result, if this is one.
+    pub(super) fn within(&self, value: Value) -> Option<&'f InstructionData> {
+        match self.at(value) {
+            Where::Within => {
+                let inst = self.func.dfg.value_def(self.value(value)).inst();
+                Some(self.data(inst.expect("an instruction's result")))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn ty(&self, value: Value) -> Type {
+        self.func.dfg.value_type(value)
+    }
+
+    /// The place of a block in the order.
+    pub(super) fn place(&self, block: Block) -> usize {
+        self.place[block.as_u32() as usize] as usize
+    }
+
+    /// Where the block at this place goes on.
+    pub(super) fn ways(&self, place: usize) -> &[Way] {
+        &self.ways[self.blocks[place].ways.clone()]
+    }
+
+    /// The parameters of the block to which this way leads, of those that are named, and what they get.
+    pub(super) fn passed(&self, way: &Way) -> impl Iterator<Item = (Name, Value)> + '_ {
+        let passed = &self.passed[way.passed.clone()];
+        let named = |(&parameter, &value)| Some((self.own_name(parameter)?, value));
+        self.func.dfg.block_params(self.order[way.to]).iter().zip(passed).filter_map(named)
+    }
+
+    /// The parameters of the block at this place that are named.
+    pub(super) fn parameters(&self, place: usize) -> impl Iterator<Item = Name> + '_ {
+        self.func.dfg.block_params(self.order[place]).iter().filter_map(|&value| self.own_name(value))
+    }
+
+    /// The name that a value has itself, and no other that it stands for.
+    fn own_name(&self, value: Value) -> Option<Name> {
+        match self.wheres[value.as_u32() as usize] {
+            Where::Named(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Blocks that can be reached, in the order in which they were made; those that are hardly ever run come
+    /// last.
+    fn set_order(&mut self) {
+        let func = self.func;
+        let entry = func.layout.entry_block().expect("a function that has begun");
+        let mut reached = vec![false; func.dfg.num_blocks()];
+        let mut open = vec![entry];
+        reached[entry.as_u32() as usize] = true;
+        while let Some(block) = open.pop() {
+            let last = func.layout.last_inst(block).expect("a block that ends");
+            let dfg = &func.dfg;
+            for call in dfg.insts[last].branch_destination(&dfg.jump_tables, &dfg.exception_tables) {
+                let to = leads_to(func, call).block(&dfg.value_lists);
+                if !std::mem::replace(&mut reached[to.as_u32() as usize], true) {
+                    open.push(to);
+                }
+            }
+        }
+        let reached = |block: &Block| reached[block.as_u32() as usize];
+        let is_cold = |block: &Block| *block != entry && func.layout.is_cold(*block);
+        let mut order: Vec<Block> = func.layout.blocks().filter(reached).filter(|b| !is_cold(b)).collect();
+        order.extend(func.layout.blocks().filter(reached).filter(is_cold));
+        for (place, block) in order.iter().enumerate() {
+            self.place[block.as_u32() as usize] = place as u32;
+        }
+        self.order = order;
+    }
+
+    fn number(&mut self) -> Option<()> {
+        let func = self.func;
+        for (place, &block) in self.order.iter().enumerate() {
+            let head = self.insts.len() as Number;
+            self.insts.push(None);
+            self.insts.extend(func.layout.block_insts(block).map(Some));
+            let last = self.insts.len() as Number - 1;
+            let is_cold = place != 0 && func.layout.is_cold(block);
+            let from = self.ways.len();
+            let dfg = &func.dfg;
+            let end = self.insts[last as usize].expect("the end of a block");
+            for call in dfg.insts[end].branch_destination(&dfg.jump_tables, &dfg.exception_tables) {
+                let call = leads_to(func, call);
+                let first = self.passed.len();
+                self.passed.extend(call.args(&dfg.value_lists).filter_map(|arg| arg.as_value()));
+                let to = self.place(call.block(&dfg.value_lists));
+                self.ways.push(Way { to, passed: first..self.passed.len() });
+            }
+            let ways = from..self.ways.len();
+            self.blocks.push(Bounds { head, last, depth: 0, ways_in: 0, ways, is_cold });
+        }
+        let cold = self.blocks.iter().find(|bounds| bounds.is_cold);
+        self.cold = cold.map_or(u32::MAX, Bounds::start);
+        (self.insts.len() < MOST_INSTRUCTIONS).then_some(())
+    }
+
+    fn find_loops(&mut self) {
+        for place in 0..self.blocks.len() {
+            for way in self.blocks[place].ways.clone() {
+                let to = self.ways[way].to;
+                self.blocks[to].ways_in += 1;
+                if to <= place && !self.blocks[place].is_cold {
+                    self.blocks[to..=place].iter_mut().for_each(|b| b.depth = (b.depth + 1).min(6));
+                }
+            }
+        }
+    }
+
+    /// Which values are named, and which are not.
+    fn find_places(&mut self) -> Option<()> {
+        let dfg = &self.func.dfg;
+        let mut uses = vec![Uses::default(); dfg.num_values()];
+        // How many instructions that write to memory come before each.
+        let mut writes = vec![0u32; self.insts.len()];
+        let mut written = 0;
+        // What is passed, by blocks that are gone, too.
+        for (place, bounds) in self.blocks.iter().enumerate() {
+            for way in self.ways(place) {
+                let parameters = dfg.block_params(self.order[way.to]);
+                for (parameter, &value) in parameters.iter().zip(&self.passed[way.passed.clone()]) {
+                    if self.stands[parameter.as_u32() as usize].is_none() {
+                        let uses = &mut uses[self.value(value).as_u32() as usize];
+                        uses.all += 1;
+                        uses.user = bounds.last;
+                    }
+                }
+            }
+        }
+        for (number, inst) in self.insts.iter().enumerate() {
+            writes[number] = written;
+            let Some(inst) = *inst else { continue };
+            if !self.is_known(inst) {
+                return None;
+            }
+            let opcode = self.data(inst).opcode();
+            written += (opcode.can_store() || opcode.is_call()) as u32;
+            if opcode == Opcode::Ireduce {
+                continue;
+            }
+            for &value in dfg.inst_args(inst) {
+                let uses = &mut uses[self.value(value).as_u32() as usize];
+                uses.all += 1;
+                uses.user = number as Number;
+            }
+        }
+        // Where each is written: with whom it is part of. Whether that has memory as its operand already.
+        let mut written_at: Vec<Number> = (0..self.insts.len() as Number).collect();
+        let mut has_memory = vec![false; self.insts.len()];
+        for place in (0..self.blocks.len()).rev() {
+            let (head, last) = (self.blocks[place].head, self.blocks[place].last);
+            for number in (head + 1..=last).rev() {
+                let inst = self.insts[number as usize].expect("an instruction of a block");
+                let data = self.data(inst);
+                let opcode = data.opcode();
+                if opcode == Opcode::Ireduce {
+                    continue;
+                }
+                let Some(&result) = dfg.inst_results(inst).first() else {
+                    self.count_address(data, &mut uses);
+                    continue;
+                };
+                let of = uses[result.as_u32() as usize];
+                let here = |user: Number| (head..=last).contains(&user);
+                let place_of = match *data {
+                    InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
+                        Where::Integer(sign_extended(imm.bits(), dfg.value_type(result)))
+                    }
+                    InstructionData::UnaryIeee64 { imm, .. } => Where::Float(imm.bits()),
+                    InstructionData::StackAddr { stack_slot, offset, .. } => {
+                        Where::Stack(stack_slot, offset.into())
+                    }
+                    InstructionData::NullAry { opcode: Opcode::GetStackPointer } => Where::StackPointer,
+                    _ if of.all == 0 && !opcode.is_call() => Where::Nowhere,
+                    InstructionData::IntCompare { .. } | InstructionData::FloatCompare { .. }
+                        if of.all == 1 && here(of.user) && self.takes_condition(of.user, result, data) =>
+                    {
+                        written_at[number as usize] = written_at[of.user as usize];
+                        Where::Within
+                    }
+                    InstructionData::Binary { opcode: Opcode::Band, .. }
+                        if of.all == 1 && here(of.user) && self.is_tested(of.user, result) =>
+                    {
+                        written_at[number as usize] = written_at[of.user as usize];
+                        Where::Within
+                    }
+                    InstructionData::Load { opcode: Opcode::Load, .. }
+                        if of.all == 1
+                            && here(of.user)
+                            && !has_memory[of.user as usize]
+                            && writes[number as usize] == writes[written_at[of.user as usize] as usize]
+                            && self.takes_memory(of.user, result) =>
+                    {
+                        has_memory[of.user as usize] = true;
+                        Where::Within
+                    }
+                    InstructionData::Binary { opcode: Opcode::Iadd, args }
+                        if of.in_addresses == of.all && self.is_address(args, place, of) =>
+                    {
+                        self.count_parts(args, &mut uses);
+                        Where::Within
+                    }
+                    InstructionData::Binary { opcode: Opcode::Ishl, args }
+                        if of.as_index == of.all && of.all <= 2 && self.is_scale(args[1]) =>
+                    {
+                        Where::Within
+                    }
+                    _ => self.named(result),
+                };
+                self.wheres[result.as_u32() as usize] = place_of;
+                for &other in &dfg.inst_results(inst)[1..] {
+                    self.wheres[other.as_u32() as usize] = self.named(other);
+                }
+                self.count_address(data, &mut uses);
+            }
+            for &param in dfg.block_params(self.order[place]) {
+                let is_own = self.stands[param.as_u32() as usize].is_none();
+                if uses[param.as_u32() as usize].all > 0 && is_own {
+                    self.wheres[param.as_u32() as usize] = self.named(param);
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// Whether this instruction, of these types, can be written.
+    fn is_known(&self, inst: Inst) -> bool {
+        let dfg = &self.func.dfg;
+        let data = &dfg.insts[inst];
+        let is_type = |ty: Type| matches!(ty, types::I8 | types::I16 | types::I32 | types::I64 | types::F64);
+        let types_known = dfg.inst_values(inst).chain(dfg.inst_results(inst).iter().copied());
+        let mut types_known = types_known.map(|value| dfg.value_type(value));
+        if !types_known.all(is_type) {
+            return false;
+        }
+        let result = dfg.inst_results(inst).first().map(|&result| dfg.value_type(result));
+        let wide = matches!(result, Some(types::I32 | types::I64));
+        // Addresses of the stack are parts of instructions, or passed.
+        let made =
+            |value: Value| dfg.value_def(self.value(value)).inst().map(|inst| dfg.insts[inst].opcode());
+        let is_of_stack = |value: &Value| match made(*value) {
+            Some(Opcode::StackAddr) => !data.opcode().can_load() && !data.opcode().is_call(),
+            Some(Opcode::GetStackPointer) => data.opcode() != Opcode::Icmp,
+            _ => false,
+        };
+        if dfg.inst_values(inst).any(|value| is_of_stack(&value)) {
+            return false;
+        }
+        if data.opcode() != Opcode::Bitcast
+            && let Some(flags) = data.memflags_data(dfg)
+            && flags.trap_code().is_some()
+        {
+            return false;
+        }
+        match data.opcode() {
+            Opcode::Iconst
+            | Opcode::F64const
+            | Opcode::StackAddr
+            | Opcode::GetStackPointer
+            | Opcode::Load
+            | Opcode::Store
+            | Opcode::Istore8
+            | Opcode::Iadd
+            | Opcode::Isub
+            | Opcode::Band
+            | Opcode::Bor
+            | Opcode::Bxor
+            | Opcode::Bnot
+            | Opcode::Ineg
+            | Opcode::Icmp
+            | Opcode::Fcmp
+            | Opcode::Uextend
+            | Opcode::Sextend
+            | Opcode::Ireduce
+            | Opcode::Fadd
+            | Opcode::Fsub
+            | Opcode::Fmul
+            | Opcode::Fdiv
+            | Opcode::Fneg
+            | Opcode::Fabs
+            | Opcode::Sqrt
+            | Opcode::Floor
+            | Opcode::Ceil
+            | Opcode::Trunc
+            | Opcode::Select
+            | Opcode::Brif
+            | Opcode::Jump
+            | Opcode::Return
+            | Opcode::Trap => true,
+            Opcode::Imul | Opcode::Ishl | Opcode::Ushr | Opcode::Sshr => wide,
+            Opcode::Udiv | Opcode::Urem | Opcode::Sdiv | Opcode::Srem => wide,
+            Opcode::Umulhi => result == Some(types::I64),
+            Opcode::FcvtFromSint => {
+                matches!(dfg.value_type(dfg.inst_args(inst)[0]), types::I32 | types::I64)
+            }
+            Opcode::FcvtToSintSat => result == Some(types::I64),
+            Opcode::Bitcast => {
+                let from = dfg.value_type(dfg.inst_args(inst)[0]);
+                matches!((from, result), (types::I64, Some(types::F64)) | (types::F64, Some(types::I64)))
+            }
+            Opcode::CallIndirect | Opcode::ReturnCallIndirect => true,
+            _ => false,
+        }
+    }
+
+    fn named(&mut self, value: Value) -> Where {
+        let is_float = self.func.dfg.value_type(value).is_float();
+        self.classes.push(if is_float { Class::Float } else { Class::Integer });
+        Where::Named(self.classes.len() as Name - 1)
+    }
+
+    /// The constant that a value is.
+    pub(super) fn integer(&self, value: Value) -> Option<i64> {
+        match self.at(value) {
+            Where::Integer(n) => Some(n),
+            _ => None,
+        }
+    }
+
+    /// The same while it is not known yet which values are named.
+    fn integer_of(&self, value: Value) -> Option<i64> {
+        let inst = self.func.dfg.value_def(self.value(value)).inst()?;
+        match *self.data(inst) {
+            InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
+                Some(sign_extended(imm.bits(), self.ty(self.value(value))))
+            }
+            _ => None,
+        }
+    }
+
+    fn count_address(&self, data: &InstructionData, uses: &mut [Uses]) {
+        let (address, offset) = match *data {
+            InstructionData::Load { arg, offset, .. } => (arg, offset),
+            InstructionData::Store { args, offset, .. } => (args[1], offset),
+            _ => return,
+        };
+        if i64::from(i32::from(offset)).abs() < FAR {
+            uses[self.value(address).as_u32() as usize].in_addresses += 1;
+        }
+    }
+
+    /// Whether the sum may be part of the addresses that it is used in: of a value and a constant, or of two
+    /// values where they are used in the same block.
+    fn is_address(&self, args: [Value; 2], place: usize, of: Uses) -> bool {
+        let constant = args.iter().find_map(|&arg| self.integer_of(arg));
+        match constant {
+            Some(n) => n.abs() < FAR,
+            None => {
+                let bounds = &self.blocks[place];
+                of.all == 1 && (bounds.head..=bounds.last).contains(&of.user)
+            }
+        }
+    }
+
+    /// What an address that is part of others is the sum of may be part of them, too.
+    fn count_parts(&self, args: [Value; 2], uses: &mut [Uses]) {
+        let index = |value: Value| self.value(value).as_u32() as usize;
+        // What this one is the sum of in turn is a value and a constant: an address has two registers at most.
+        let first = match args.map(|arg| self.integer_of(arg)) {
+            [None, Some(_)] => args[0],
+            [Some(_), None] => args[1],
+            [None, None] => {
+                uses[index(args[1])].as_index += 1;
+                args[0]
+            }
+            [Some(_), Some(_)] => return,
+        };
+        let made = self.func.dfg.value_def(self.value(first)).inst().map(|inst| self.data(inst));
+        if let Some(InstructionData::Binary { opcode: Opcode::Iadd, args: parts }) = made
+            && parts.iter().any(|&part| self.integer_of(part).is_some())
+        {
+            uses[index(first)].in_addresses += 1;
+        }
+    }
+
+    fn is_scale(&self, by: Value) -> bool {
+        self.integer_of(by).is_some_and(|n| (0..4).contains(&n))
+    }
+
+    /// Whether a jump or a choice takes the comparison as its condition.
+    fn takes_condition(&self, user: Number, result: Value, compares: &InstructionData) -> bool {
+        match *self.user(user) {
+            InstructionData::Brif { arg, .. } => self.value(arg) == result,
+            InstructionData::Ternary { opcode: Opcode::Select, args } => {
+                // Those of floats that are two conditions are not for one conditional move.
+                let simple = match *compares {
+                    InstructionData::FloatCompare { cond, .. } => {
+                        !matches!(cond, FloatCC::Equal | FloatCC::NotEqual)
+                    }
+                    _ => true,
+                };
+                simple && self.value(args[0]) == result
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether all that is asked of the bits is whether there are any.
+    fn is_tested(&self, user: Number, result: Value) -> bool {
+        match *self.user(user) {
+            InstructionData::Brif { arg, .. } => self.value(arg) == result && arg == result,
+            InstructionData::IntCompare { cond, args, .. } => {
+                use crate::backend::clif::condcodes::IntCC;
+                let of = self.func.dfg.resolve_aliases(args[0]);
+                matches!(cond, IntCC::Equal | IntCC::NotEqual)
+                    && of == result
+                    && self.integer_of(args[1]) == Some(0)
+            }
+            _ => false,
+        }
+    }
+
+    /// The values that an instruction makes, of those that are named. (One that stands for another makes
+    /// none.)
+    pub(super) fn made(&self, inst: Inst) -> impl Iterator<Item = Name> + '_ {
+        self.func.dfg.inst_results(inst).iter().filter_map(|&result| self.own_name(result))
+    }
+
+    /// Whether the instruction is written where it stands.
+    pub(super) fn is_written(&self, inst: Inst) -> bool {
+        let is_call = self.data(inst).opcode().is_call();
+        let result = self.func.dfg.inst_results(inst).first();
+        is_call
+            || result.is_none_or(|result| matches!(self.wheres[result.as_u32() as usize], Where::Named(_)))
+    }
+
+    fn user(&self, number: Number) -> &'f InstructionData {
+        self.data(self.insts[number as usize].expect("who uses a value is an instruction"))
+    }
+
+    /// Whether the instruction may have this value, which is loaded, in memory.
+    fn takes_memory(&self, user: Number, loaded: Value) -> bool {
+        let ty = self.ty(loaded);
+        let is = |value: Value| self.value(value) == loaded;
+        // Of so many bits as are loaded, or fewer.
+        let fits = |value: Value| self.ty(value) == ty || (self.ty(value).bits() < ty.bits() && ty.is_int());
+        let whole = ty == types::I32 || ty == types::I64;
+        match *self.user(user) {
+            InstructionData::Binary { opcode, args } => match opcode {
+                // A sum that is part of an address has no operand in memory.
+                Opcode::Iadd | Opcode::Imul | Opcode::Bor | Opcode::Bxor => {
+                    whole
+                        && !self.at_user_within(user)
+                        && self.ty(args[0]) == ty
+                        && (is(args[0]) || is(args[1]))
+                }
+                Opcode::Band => {
+                    let tested = self.at_user_within(user);
+                    let wide = whole || (tested && ty == types::I8);
+                    wide && self.ty(args[0]) == ty && (is(args[0]) || is(args[1]))
+                }
+                Opcode::Isub => whole && self.ty(args[0]) == ty && is(args[1]),
+                Opcode::Fadd | Opcode::Fsub | Opcode::Fmul | Opcode::Fdiv => is(args[1]),
+                _ => false,
+            },
+            InstructionData::IntCompare { args, .. } => {
+                let other = if is(args[0]) { args[1] } else { args[0] };
+                fits(if is(args[0]) { args[0] } else { args[1] })
+                    // Of two that are compared with memory one is a constant or named.
+                    && !is(other)
+            }
+            InstructionData::FloatCompare { args, cond, .. } => {
+                let [_, second] = compared(cond, args);
+                is(second) && !is(compared(cond, args)[0])
+            }
+            InstructionData::Brif { arg, .. } => is(arg) && fits(arg),
+            InstructionData::Unary { opcode, arg } => match opcode {
+                Opcode::Uextend | Opcode::Sextend => fits(arg),
+                Opcode::FcvtFromSint => whole && self.ty(arg) == ty,
+                Opcode::Sqrt | Opcode::Floor | Opcode::Ceil | Opcode::Trunc => true,
+                _ => false,
+            },
+            InstructionData::LoadNoOffset { opcode: Opcode::Bitcast, .. } => true,
+            InstructionData::CallIndirect { opcode: Opcode::CallIndirect, ref args, .. } => {
+                args.first(&self.func.dfg.value_lists).is_some_and(|callee| is(callee))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the result of this instruction is part of others.
+    fn at_user_within(&self, user: Number) -> bool {
+        let inst = self.insts[user as usize].expect("an instruction");
+        let result = self.func.dfg.first_result(inst);
+        self.wheres[result.as_u32() as usize] == Where::Within
+    }
+
+    // -- Operands -------------------------------------------------------------------------------------------
+
+    /// Names what an instruction reads, but for what it passes to blocks.
+    pub(super) fn operands(&self, inst: Inst, each: &mut dyn FnMut(Name, Need)) {
+        match *self.data(inst) {
+            InstructionData::Load { arg, .. } => self.address_parts(arg, Need::Must, each),
+            InstructionData::Store { args, .. } => {
+                self.address_parts(args[1], Need::Must, each);
+                self.parts(args[0], [Need::May, Need::Must], each);
+            }
+            InstructionData::Binary { opcode, args } => {
+                // The first one is moved to where the result will be before the second is read, unless that
+                // can be the first just as well.
+                let in_turn = matches!(
+                    opcode,
+                    Opcode::Isub | Opcode::Fadd | Opcode::Fsub | Opcode::Fmul | Opcode::Fdiv
+                );
+                let second = if in_turn { Need::MayLate } else { Need::May };
+                self.parts(args[0], [Need::May, Need::MustLate], each);
+                self.parts(args[1], [second, Need::MustLate], each);
+            }
+            InstructionData::Ternary { args, .. } => {
+                self.parts(args[0], [Need::May, Need::Must], each);
+                self.parts(args[1], [Need::MayLate, Need::MustLate], each);
+                self.parts(args[2], [Need::May, Need::Must], each);
+            }
+            InstructionData::Brif { arg, .. } => self.parts(arg, [Need::May, Need::Must], each),
+            InstructionData::Jump { .. } => {}
+            _ => {
+                for &value in self.func.dfg.inst_args(inst) {
+                    self.parts(value, [Need::May, Need::Must], each);
+                }
+            }
+        }
+    }
+
+    /// What a value is made of where it is used: how it is needed itself, and the parts of an address.
+    fn parts(&self, value: Value, needs: [Need; 2], each: &mut dyn FnMut(Name, Need)) {
+        match self.at(value) {
+            Where::Named(name) => each(name, needs[0]),
+            Where::Within => match *self.within(value).expect("it is part of others") {
+                InstructionData::Load { arg, .. } => self.address_parts(arg, needs[1], each),
+                InstructionData::Binary { opcode: Opcode::Band, args }
+                | InstructionData::IntCompare { args, .. }
+                | InstructionData::FloatCompare { args, .. } => {
+                    args.iter().for_each(|&arg| self.parts(arg, needs, each));
+                }
+                _ => self.address_parts(value, needs[1], each),
+            },
+            _ => {}
+        }
+    }
+
+    fn address_parts(&self, value: Value, need: Need, each: &mut dyn FnMut(Name, Need)) {
+        match self.within(value) {
+            Some(InstructionData::Binary { opcode: Opcode::Ishl, args }) => {
+                self.address_parts(args[0], need, each);
+            }
+            Some(InstructionData::Binary { args, .. }) => {
+                args.iter().for_each(|&arg| self.address_parts(arg, need, each));
+            }
+            _ => {
+                if let Where::Named(name) = self.at(value) {
+                    each(name, need);
+                }
+            }
+        }
+    }
+}
+
+/// Where a way leads: past blocks that only lead on.
+fn leads_to<'f>(func: &'f Function, mut call: &'f BlockCall) -> &'f BlockCall {
+    let dfg = &func.dfg;
+    // There are loops that do nothing.
+    for _ in 0..4 {
+        let block = call.block(&dfg.value_lists);
+        let first = func.layout.first_inst(block).expect("a block that ends");
+        match &dfg.insts[first] {
+            InstructionData::Jump { destination, .. }
+                if dfg.block_params(block).is_empty() && !func.layout.is_cold(block) =>
+            {
+                call = destination;
+            }
+            _ => break,
+        }
+    }
+    call
+}
+
+/// In which order the processor compares two floats for this condition.
+pub(super) fn compared(cond: FloatCC, [a, b]: [Value; 2]) -> [Value; 2] {
+    match cond {
+        FloatCC::LessThan
+        | FloatCC::LessThanOrEqual
+        | FloatCC::UnorderedOrGreaterThan
+        | FloatCC::UnorderedOrGreaterThanOrEqual => [b, a],
+        _ => [a, b],
+    }
+}
+
+fn sign_extended(bits: i64, ty: Type) -> i64 {
+    match ty.bits() {
+        8 => bits as i8 as i64,
+        16 => bits as i16 as i64,
+        32 => bits as i32 as i64,
+        _ => bits,
+    }
+}

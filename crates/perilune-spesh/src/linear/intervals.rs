@@ -1,0 +1,367 @@
+//! When values are needed.
+//!
+//! A *position* is four times an instruction's number and what of it: 0 where operands are read, 1 where calls
+//! and some operations change registers, 2 where results are written, 3 where blocks are given what they get. A value's *interval* is the ranges of
+//! positions where it is needed, from where it is made to where it is read last on each way. Where a block
+//! begins its parameters are there at the beginning's own position; what is passed to blocks is needed up to
+//! the end of the block that passes it.
+
+use super::form::{Class, Form, Name, Need};
+use crate::backend::clif::{CallConv, InstructionData, Opcode};
+
+/// From the first position to before the second.
+pub(super) type Range = (u32, u32);
+
+/// A place where a value is made or read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Use {
+    pub at: u32,
+    /// It has to be in a register.
+    pub must: bool,
+    /// How often it is expected to be run: 0 where that is hardly ever, else 8 to the number of loops.
+    pub weight: u32,
+}
+
+impl Use {
+    /// Whether it is by the instruction at this position: not by what that gives to blocks.
+    pub(super) fn is_by(&self, position: u32) -> bool {
+        self.at / 4 == position / 4 && self.at % 4 != 3
+    }
+}
+
+/// Where a value is in a part of its interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Home {
+    Register(u8),
+    /// In the value's slot of the frame.
+    Slot,
+}
+
+/// A value's interval, or a part of it in which it is in one place.
+pub(super) struct Interval {
+    pub name: Name,
+    pub class: Class,
+    /// In order, none touching the next.
+    pub ranges: Vec<Range>,
+    /// In order.
+    pub uses: Vec<Use>,
+    pub home: Option<Home>,
+    /// The first range that has not ended where the allocator is.
+    pub current: usize,
+}
+
+impl Interval {
+    pub(super) fn start(&self) -> u32 {
+        self.ranges[0].0
+    }
+
+    pub(super) fn end(&self) -> u32 {
+        self.ranges[self.ranges.len() - 1].1
+    }
+
+    /// Whether the value is needed at `position`, which is not before where this was asked last.
+    pub(super) fn covers(&mut self, position: u32) -> bool {
+        while self.current < self.ranges.len() && self.ranges[self.current].1 <= position {
+            self.current += 1;
+        }
+        self.ranges.get(self.current).is_some_and(|range| range.0 <= position)
+    }
+
+    /// The first position that is in both, the other of which has been asked where the allocator is.
+    pub(super) fn meets(&self, other: &Interval) -> Option<u32> {
+        let (mut own, mut others) = (self.ranges.iter(), other.ranges[other.current..].iter());
+        let (mut a, mut b) = (own.next()?, others.next()?);
+        loop {
+            if a.1 <= b.0 {
+                a = own.next()?;
+            } else if b.1 <= a.0 {
+                b = others.next()?;
+            } else {
+                return Some(a.0.max(b.0));
+            }
+        }
+    }
+
+    /// The first position that is in both.
+    pub(super) fn meets_ranges(&self, others: &[Range]) -> Option<u32> {
+        let mut next = others.partition_point(|range| range.1 <= self.start());
+        for own in &self.ranges {
+            while others.get(next)?.1 <= own.0 {
+                next += 1;
+            }
+            if others[next].0 < own.1 {
+                return Some(own.0.max(others[next].0));
+            }
+        }
+        None
+    }
+
+    /// The first place from `position` on where it is worth something to have it in a register.
+    pub(super) fn next_use(&self, position: u32) -> Option<Use> {
+        let from = self.uses.partition_point(|of| of.at < position);
+        self.uses[from..].iter().find(|of| of.must || of.weight > 0).copied()
+    }
+
+    /// What its uses from `position` on are worth.
+    pub(super) fn weight(&self, position: u32) -> u64 {
+        let from = self.uses.partition_point(|of| of.at < position);
+        self.uses[from..].iter().map(|of| u64::from(of.weight)).sum()
+    }
+
+    /// The rest of the interval from `position` on, which lies within it.
+    pub(super) fn split(&mut self, position: u32) -> Interval {
+        assert!(self.start() < position && position < self.end(), "a split lies within");
+        let first = self.ranges.partition_point(|range| range.1 <= position);
+        let mut ranges = self.ranges.split_off(first);
+        if ranges[0].0 < position {
+            self.ranges.push((ranges[0].0, position));
+            ranges[0].0 = position;
+        }
+        let uses = self.uses.split_off(self.uses.partition_point(|of| of.at < position));
+        Interval { name: self.name, class: self.class, ranges, uses, home: None, current: 0 }
+    }
+}
+
+/// Values that are needed where blocks begin, a bit for each name.
+pub(super) struct Sets {
+    words: usize,
+    bits: Vec<u64>,
+}
+
+impl Sets {
+    fn new(sets: usize, names: usize) -> Sets {
+        let words = names.div_ceil(64);
+        Sets { words, bits: vec![0; sets * words] }
+    }
+
+    fn of(&self, set: usize) -> &[u64] {
+        &self.bits[set * self.words..(set + 1) * self.words]
+    }
+
+    fn insert(&mut self, set: usize, name: Name) {
+        self.bits[set * self.words + name as usize / 64] |= 1 << (name % 64);
+    }
+
+    pub(super) fn names(&self, set: usize) -> impl Iterator<Item = Name> + '_ {
+        self.of(set).iter().enumerate().flat_map(|(n, &word)| {
+            let mut word = word;
+            std::iter::from_fn(move || {
+                (word != 0).then(|| {
+                    let bit = word.trailing_zeros();
+                    word &= word - 1;
+                    n as Name * 64 + bit
+                })
+            })
+        })
+    }
+}
+
+/// The values that are needed where each block begins.
+pub(super) fn needed(form: &Form<'_>) -> Sets {
+    let count = form.blocks.len();
+    let mut needed = Sets::new(count, form.classes.len());
+    let mut made = Sets::new(count, form.classes.len());
+    for place in 0..count {
+        each_made(form, place, &mut |name| made.insert(place, name));
+        let bounds = &form.blocks[place];
+        for number in bounds.head + 1..=bounds.last {
+            let inst = form.insts[number as usize].expect("an instruction");
+            if form.is_written(inst) {
+                form.operands(inst, &mut |name, _| needed.insert(place, name));
+            }
+        }
+        for way in form.ways(place) {
+            for (_, value) in form.passed(way) {
+                if let Some(name) = form.name(value) {
+                    needed.insert(place, name);
+                }
+            }
+        }
+        let (a, b) = (&mut needed.bits, &made.bits);
+        for n in place * needed.words..(place + 1) * needed.words {
+            a[n] &= !b[n];
+        }
+    }
+    loop {
+        let mut changed = false;
+        for place in (0..count).rev() {
+            for way in form.ways(place) {
+                for n in 0..needed.words {
+                    let more = needed.bits[way.to * needed.words + n] & !made.bits[place * needed.words + n];
+                    let own = &mut needed.bits[place * needed.words + n];
+                    changed |= more & !*own != 0;
+                    *own |= more;
+                }
+            }
+        }
+        if !changed {
+            return needed;
+        }
+    }
+}
+
+/// Names what a block makes.
+fn each_made(form: &Form<'_>, place: usize, each: &mut dyn FnMut(Name)) {
+    let bounds = &form.blocks[place];
+    let insts = form.insts[bounds.head as usize + 1..=bounds.last as usize].iter().flatten();
+    form.parameters(place).for_each(&mut *each);
+    insts.flat_map(|&inst| form.made(inst)).for_each(each);
+}
+
+/// The intervals of all values, by their names. Ranges and uses are made from the last to the first.
+pub(super) fn intervals(form: &Form<'_>, needed: &Sets) -> Vec<Interval> {
+    let make = |(name, &class): (usize, &Class)| Interval {
+        name: name as Name,
+        class,
+        ranges: Vec::new(),
+        uses: Vec::new(),
+        home: None,
+        current: 0,
+    };
+    let mut all: Vec<Interval> = form.classes.iter().enumerate().map(make).collect();
+    let mut behind = Sets::new(1, form.classes.len());
+    for place in (0..form.blocks.len()).rev() {
+        let bounds = &form.blocks[place];
+        let (start, end) = (bounds.start(), bounds.end());
+        let weight = if bounds.is_cold { 0 } else { 8u32.pow(u32::from(bounds.depth)) };
+        // What is needed behind the block.
+        behind.bits.fill(0);
+        for way in form.ways(place) {
+            for (own, more) in behind.bits.iter_mut().zip(needed.of(way.to)) {
+                *own |= more;
+            }
+        }
+        for name in behind.names(0) {
+            all[name as usize].needs(start, end);
+        }
+        for way in form.ways(place) {
+            for (_, value) in form.passed(way) {
+                if let Some(name) = form.name(value) {
+                    all[name as usize].needs(start, end);
+                    all[name as usize].uses.push(Use { at: end - 1, must: false, weight });
+                }
+            }
+        }
+        for number in (bounds.head + 1..=bounds.last).rev() {
+            let inst = form.insts[number as usize].expect("an instruction");
+            let at = 4 * number;
+            for name in form.made(inst) {
+                all[name as usize].is_made(at + 2, weight, true);
+            }
+            if !form.is_written(inst) {
+                continue;
+            }
+            form.operands(inst, &mut |name, need| {
+                let (at, until) = match need {
+                    Need::Must | Need::May => (at, at + 1),
+                    Need::MustLate | Need::MayLate => (at + 2, at + 3),
+                };
+                let must = matches!(need, Need::Must | Need::MustLate);
+                all[name as usize].needs(start, until);
+                all[name as usize].uses.push(Use { at, must, weight });
+            });
+        }
+        for name in form.parameters(place) {
+            all[name as usize].is_made(start, weight, false);
+        }
+    }
+    for interval in &mut all {
+        interval.ranges.reverse();
+        interval.uses.reverse();
+        // An operand that is read late comes behind others of its instruction.
+        interval.uses.sort_by_key(|of| of.at);
+    }
+    come_round(form, needed, &mut all);
+    all
+}
+
+/// What is read in a loop is read again in the next round: it is worth a register at the end of one.
+fn come_round(form: &Form<'_>, needed: &Sets, all: &mut [Interval]) {
+    for (place, bounds) in form.blocks.iter().enumerate().filter(|(_, bounds)| !bounds.is_cold) {
+        for way in form.ways(place).iter().filter(|way| way.to <= place) {
+            let (start, at) = (form.blocks[way.to].start(), bounds.end() - 1);
+            for name in needed.names(way.to) {
+                let uses = &mut all[name as usize].uses;
+                let from = uses.partition_point(|of| of.at < start);
+                let to = uses.partition_point(|of| of.at <= at);
+                if from < to {
+                    uses.insert(to, Use { at, must: false, weight: 1 });
+                }
+            }
+        }
+    }
+}
+
+/// While ranges are made, from the last to the first.
+impl Interval {
+    /// It is needed from `from`, where its block begins, to `to`, unless it is known to be for longer.
+    fn needs(&mut self, from: u32, to: u32) {
+        match self.ranges.last_mut() {
+            Some(range) if range.0 <= to => {
+                range.0 = range.0.min(from);
+                range.1 = range.1.max(to);
+            }
+            _ => self.ranges.push((from, to)),
+        }
+    }
+
+    fn is_made(&mut self, at: u32, weight: u32, must: bool) {
+        match self.ranges.last_mut() {
+            Some(range) if range.0 <= at && at < range.1 => range.0 = at,
+            _ => self.ranges.push((at, at + 1)),
+        }
+        self.uses.push(Use { at, must, weight });
+    }
+}
+
+/// Which registers are changed where, by something else than the values that are in them.
+pub(super) struct Taken {
+    /// For each register for integers, in order.
+    pub integers: [Vec<Range>; 16],
+    pub floats: Vec<Range>,
+}
+
+/// The registers that calls by the convention of C do not leave as they were.
+pub(super) const CHANGED: [u8; 9] = [0, 1, 2, 6, 7, 8, 9, 10, 11];
+/// Where calls get their words.
+pub(super) const ARGUMENTS: [u8; 6] = [7, 6, 2, 1, 8, 9];
+
+pub(super) fn taken(form: &Form<'_>) -> Taken {
+    let mut taken = Taken { integers: Default::default(), floats: Vec::new() };
+    for (number, inst) in form.insts.iter().enumerate() {
+        let Some(inst) = *inst else { continue };
+        let at = 4 * number as u32;
+        let data = form.data(inst);
+        match (data.opcode(), data) {
+            (Opcode::CallIndirect, &InstructionData::CallIndirect { sig_ref, ref args, .. }) => {
+                let signature = &form.func.dfg.signatures[sig_ref];
+                if signature.call_conv == CallConv::PreserveAll {
+                    let words = args.len(&form.func.dfg.value_lists) - 1;
+                    for &r in &ARGUMENTS[..words.min(6)] {
+                        taken.integers[r as usize].push((at + 1, at + 2));
+                    }
+                    let floats = signature.params.iter().any(|param| param.value_type.is_float());
+                    if floats {
+                        taken.floats.push((at + 1, at + 2));
+                    }
+                } else {
+                    for r in CHANGED {
+                        taken.integers[r as usize].push((at + 1, at + 2));
+                    }
+                    taken.floats.push((at + 1, at + 2));
+                }
+            }
+            (Opcode::Udiv | Opcode::Urem | Opcode::Sdiv | Opcode::Srem | Opcode::Umulhi, _) => {
+                taken.integers[0].push((at, at + 2));
+                taken.integers[2].push((at, at + 2));
+            }
+            (Opcode::Ishl | Opcode::Ushr | Opcode::Sshr, &InstructionData::Binary { args, .. })
+                if form.integer(args[1]).is_none() =>
+            {
+                taken.integers[1].push((at, at + 3));
+            }
+            _ => {}
+        }
+    }
+    taken
+}

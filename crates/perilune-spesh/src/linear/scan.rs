@@ -1,0 +1,609 @@
+//! Which value is in which register where: a linear scan.
+//!
+//! After C. Wimmer and H. Mössenböck, *Optimized Interval Splitting in a Linear Scan Register Allocator* (VEE
+//! 2005), and C. Wimmer and M. Franz, *Linear Scan Register Allocation on SSA Form* (CGO 2010). Intervals are
+//! looked at in the order in which they begin. One gets a register that is free for as long as it is needed;
+//! else one that is free for a while, and is split there; else the register whose value is read last, or is
+//! worth least, is taken from that. What has no register is in the frame, until where it is read next.
+//!
+//! Code that is hardly ever run lies behind all other. A register counts as free for as long as is needed if
+//! it is until that begins: what is moved there costs nothing.
+
+use super::form::{Class, Form, Name};
+use super::intervals::{CHANGED, Home, Interval, Range, Sets, Taken, Use};
+use crate::backend::clif::{InstructionData, Opcode};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Registers for integers, in the order in which they are given out: those first that nobody has to save. RSP
+/// and RBP are the stack's, R11 is for what is moved.
+const INTEGERS: [u8; 13] = [0, 1, 2, 6, 7, 8, 9, 10, 3, 12, 13, 14, 15];
+/// Those for floats; the last one is for what is moved.
+const FLOATS: [u8; 15] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14];
+
+/// What the allocator has found.
+pub(super) struct Allocation {
+    /// All intervals and parts of intervals.
+    pub parts: Vec<Interval>,
+    /// Those of each value, in order.
+    pub of: Vec<Vec<u32>>,
+    /// The slot of the frame that a value has, if it is in the frame anywhere.
+    pub slots: Vec<Option<u32>>,
+    pub slot_count: u32,
+    /// A value is stored where it is made, so that its slot has it wherever it is looked for there.
+    pub is_stored: Vec<bool>,
+    /// The registers that have to be saved.
+    pub saved: Vec<u8>,
+}
+
+impl Allocation {
+    /// Where a value is at a position where it is needed.
+    pub(super) fn home(&self, name: Name, position: u32) -> Home {
+        let parts = &self.of[name as usize];
+        let part = match parts[..] {
+            [one] => one,
+            _ => {
+                let begun = |&part: &u32| self.parts[part as usize].start() <= position;
+                parts[parts.partition_point(begun).max(1) - 1]
+            }
+        };
+        self.parts[part as usize].home.expect("every part has a place")
+    }
+}
+
+/// Where a value would save a move.
+#[derive(Clone, Copy, Default)]
+struct Wish {
+    /// Where this other one is.
+    other: Option<Name>,
+    /// In this register.
+    register: Option<u8>,
+}
+
+struct Scan<'a, 'f> {
+    form: &'a Form<'f>,
+    taken: &'a Taken,
+    parts: Vec<Interval>,
+    of: Vec<Vec<u32>>,
+    wishes: Vec<Wish>,
+    /// The register that each value got first.
+    first: Vec<Option<u8>>,
+    open: BinaryHeap<Reverse<(u32, u32)>>,
+    /// Needed where the allocator is, and in a register.
+    active: Vec<u32>,
+    /// Not needed there, but later.
+    inactive: Vec<u32>,
+    /// Registers that are used at all, of those that have to be saved.
+    saved: u16,
+    /// The position that the allocator is at: what begins before has been looked at.
+    now: u32,
+}
+
+/// Finds a place for all values.
+pub(super) fn allocate(form: &Form<'_>, intervals: Vec<Interval>, taken: &Taken) -> Allocation {
+    let names = intervals.len();
+    let mut scan = Scan {
+        form,
+        taken,
+        of: (0..names as u32).map(|part| vec![part]).collect(),
+        wishes: wishes(form),
+        first: vec![None; names],
+        open: intervals.iter().enumerate().map(|(n, i)| Reverse((i.start(), n as u32))).collect(),
+        parts: intervals,
+        active: Vec::new(),
+        inactive: Vec::new(),
+        saved: 0,
+        now: 0,
+    };
+    while let Some(Reverse((start, part))) = scan.open.pop() {
+        assert!(scan.now <= start, "the allocator goes on");
+        scan.now = start;
+        scan.go_to(start);
+        if !scan.find_free(part) {
+            scan.take(part);
+        }
+    }
+    scan.finish()
+}
+
+fn wishes(form: &Form<'_>) -> Vec<Wish> {
+    let mut wishes = vec![Wish::default(); form.classes.len()];
+    for (n, &value) in form.func.dfg.block_params(form.order[0]).iter().enumerate() {
+        if let Some(name) = form.name(value) {
+            wishes[name as usize].register = super::intervals::ARGUMENTS.get(n).copied();
+        }
+    }
+    let mut both = |a: Option<Name>, b: Option<Name>| {
+        if let (Some(a), Some(b)) = (a, b) {
+            wishes[a as usize].other.get_or_insert(b);
+            wishes[b as usize].other.get_or_insert(a);
+        }
+    };
+    // What goes round a loop first.
+    for place in (0..form.blocks.len()).rev() {
+        for way in form.ways(place) {
+            for (parameter, value) in form.passed(way) {
+                both(Some(parameter), form.name(value));
+            }
+        }
+    }
+    for inst in form.insts.iter().flatten() {
+        let results = form.func.dfg.inst_results(*inst);
+        let Some(&result) = results.first() else { continue };
+        match *form.data(*inst) {
+            InstructionData::Binary { opcode, args } => match opcode {
+                Opcode::Udiv | Opcode::Sdiv | Opcode::Urem | Opcode::Srem | Opcode::Umulhi => {}
+                _ => {
+                    // The result takes the first one's place, unless only the second's can be taken.
+                    if let (Some(result), Some(of)) = (form.name(result), form.name(args[0])) {
+                        wishes[result as usize].other.get_or_insert(of);
+                    }
+                }
+            },
+            InstructionData::Ternary { args, .. } => {
+                if let (Some(result), Some(of)) = (form.name(result), form.name(args[2])) {
+                    wishes[result as usize].other.get_or_insert(of);
+                }
+            }
+            InstructionData::Unary { arg, .. } => {
+                if let (Some(result), Some(of)) = (form.name(result), form.name(arg))
+                    && form.classes[result as usize] == form.classes[of as usize]
+                {
+                    wishes[result as usize].other.get_or_insert(of);
+                }
+            }
+            InstructionData::CallIndirect { .. } => {
+                for (&result, register) in results.iter().zip([0, 2]) {
+                    if let Some(name) = form.name(result) {
+                        wishes[name as usize].register = Some(register);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    wishes
+}
+
+impl Scan<'_, '_> {
+    fn part(&mut self, part: u32) -> &mut Interval {
+        &mut self.parts[part as usize]
+    }
+
+    fn register(&self, part: u32) -> u8 {
+        match self.parts[part as usize].home {
+            Some(Home::Register(r)) => r,
+            _ => unreachable!("a part that is active has a register"),
+        }
+    }
+
+    /// The allocator is at this position: what is not needed any more is given up.
+    fn go_to(&mut self, position: u32) {
+        let (parts, inactive) = (&mut self.parts, &mut self.inactive);
+        let slept = inactive.len();
+        self.active.retain(|&part| {
+            let interval = &mut parts[part as usize];
+            let is_active = interval.covers(position);
+            if !is_active && interval.end() > position {
+                inactive.push(part);
+            }
+            is_active
+        });
+        let (active, mut n) = (&mut self.active, 0);
+        let mut at = 0;
+        inactive.retain(|&part| {
+            at += 1;
+            if at > slept {
+                return true;
+            }
+            let interval = &mut parts[part as usize];
+            if interval.ranges[interval.current].0 > position {
+                return true;
+            }
+            let is_active = interval.covers(position);
+            if is_active {
+                active.push(part);
+                n += 1;
+            }
+            !is_active && interval.end() > position
+        });
+    }
+
+    fn registers(class: Class) -> &'static [u8] {
+        match class {
+            Class::Integer => &INTEGERS,
+            Class::Float => &FLOATS,
+        }
+    }
+
+    fn taken(&self, class: Class, r: u8) -> &[Range] {
+        match class {
+            Class::Integer => &self.taken.integers[r as usize],
+            Class::Float => &self.taken.floats,
+        }
+    }
+
+    fn is_saved(class: Class, r: u8) -> bool {
+        class == Class::Integer && !CHANGED.contains(&r)
+    }
+
+    /// Up to where each register is free for this part.
+    fn free_until(&self, part: u32) -> [u32; 16] {
+        let own = &self.parts[part as usize];
+        let mut free = [0; 16];
+        for &r in Self::registers(own.class) {
+            free[r as usize] = u32::MAX;
+        }
+        for &other in &self.active {
+            if self.parts[other as usize].class == own.class {
+                free[self.register(other) as usize] = 0;
+            }
+        }
+        for &other in &self.inactive {
+            let interval = &self.parts[other as usize];
+            if interval.class != own.class {
+                continue;
+            }
+            let free = &mut free[self.register(other) as usize];
+            if *free > interval.ranges[interval.current].0
+                && interval.ranges[interval.current].0 < own.end()
+                && let Some(at) = own.meets(interval)
+            {
+                *free = (*free).min(at);
+            }
+        }
+        let mut floats = None;
+        for &r in Self::registers(own.class) {
+            if free[r as usize] == 0 {
+                continue;
+            }
+            let at = match own.class {
+                Class::Integer => own.meets_ranges(&self.taken.integers[r as usize]),
+                Class::Float => *floats.get_or_insert_with(|| own.meets_ranges(&self.taken.floats)),
+            };
+            if let Some(at) = at {
+                free[r as usize] = free[r as usize].min(at);
+            }
+        }
+        free
+    }
+
+    /// The part gets a register that is free; whether there is one.
+    fn find_free(&mut self, part: u32) -> bool {
+        let own = &self.parts[part as usize];
+        let (class, start, end) = (own.class, own.start(), own.end());
+        let Some(first) = own.next_use(start) else {
+            // Nobody wants it in a register.
+            return false;
+        };
+        let free = self.free_until(part);
+        // Where it is hardly ever run a move costs nothing.
+        let wanted = if start < self.form.cold { end.min(self.form.cold) } else { end };
+        let suffices = |r: u8| free[r as usize] >= wanted;
+        let wish = self.wishes[own.name as usize];
+        let wished = [wish.other.and_then(|other| self.first[other as usize]), wish.register];
+        for r in [self.first[own.name as usize]].into_iter().chain(wished).flatten() {
+            if Self::registers(class).contains(&r) && suffices(r) {
+                self.give(part, r);
+                return self.split_at(part, free[r as usize], end);
+            }
+        }
+        let enough = Self::registers(class).iter().copied().filter(|&r| suffices(r));
+        // One that is free for no longer than is needed, so that others are; one that is saved already.
+        let best = enough.min_by_key(|&r| {
+            let must_be_saved = Self::is_saved(class, r) && self.saved & 1 << r == 0;
+            (must_be_saved, Self::is_saved(class, r), free[r as usize].min(end))
+        });
+        if let Some(r) = best {
+            self.give(part, r);
+            return self.split_at(part, free[r as usize], end);
+        }
+        // One that is worth less than this has a register for longer than any is free.
+        if self.displace(part, wanted) {
+            return true;
+        }
+        let longest = Self::registers(class).iter().copied().max_by_key(|&r| free[r as usize]);
+        let r = longest.expect("there are registers");
+        let until = free[r as usize];
+        // It has to be free where the part is made, or read, and until the instruction is over.
+        if until <= start || until <= first.at || until / 4 <= start / 4 {
+            return false;
+        }
+        self.give(part, r);
+        self.split_at(part, until, end)
+    }
+
+    fn give(&mut self, part: u32, r: u8) {
+        let own = self.part(part);
+        own.home = Some(Home::Register(r));
+        let (class, name) = (own.class, own.name as usize);
+        if Self::is_saved(class, r) {
+            self.saved |= 1 << r;
+        }
+        self.first[name].get_or_insert(r);
+        self.active.push(part);
+    }
+
+    /// Its register is free up to this position: if it is needed for longer the rest is put off.
+    fn split_at(&mut self, part: u32, until: u32, end: u32) -> bool {
+        if until < end {
+            self.put_off(part, until);
+        }
+        true
+    }
+
+    /// From this position on a part has no register, until where it is worth one. What is left of it may be
+    /// nothing.
+    fn put_off(&mut self, part: u32, position: u32) {
+        let position = self.earlier(part, position);
+        let own = &self.parts[part as usize];
+        // A hole is no place to be in.
+        let hole = own.ranges.iter().position(|range| range.1 > position).expect("it is needed for longer");
+        let begins = own.ranges[hole].0;
+        if position.max(begins) <= own.start() {
+            return self.wait(part);
+        }
+        let rest = self.part(part).split(position.max(begins));
+        let rest = self.add(rest);
+        match begins < position.max(self.now) {
+            true => self.wait(rest),
+            // Where it is needed again another register may be free.
+            false => self.open.push(Reverse((begins, rest))),
+        }
+    }
+
+    /// Where a part had better end that is to end at this position: where the outermost loop begins that is
+    /// entered behind where it is read last. Else it would be loaded in each round.
+    fn earlier(&self, part: u32, position: u32) -> u32 {
+        let own = &self.parts[part as usize];
+        let blocks = &self.form.blocks;
+        let read = own.uses[..own.uses.partition_point(|of| of.at < position)].last().map_or(0, |of| of.at);
+        let read = read.max(own.start());
+        let of = |position: u32| blocks.partition_point(|b| b.start() <= position) - 1;
+        let (first, last) = (of(read), of(position));
+        let mut best = (blocks[last].depth, position);
+        for place in (first + 1..=last).rev() {
+            let before = blocks[place - 1].depth.min(blocks[place].depth);
+            if before < best.0 && blocks[place].start() < position {
+                best = (before, blocks[place].start());
+            }
+        }
+        best.1
+    }
+
+    fn add(&mut self, interval: Interval) -> u32 {
+        let part = self.parts.len() as u32;
+        let parts = &mut self.of[interval.name as usize];
+        let at = parts.partition_point(|&other| self.parts[other as usize].start() < interval.start());
+        parts.insert(at, part);
+        self.parts.push(interval);
+        part
+    }
+
+    /// This part has no register from its beginning on; where it is worth one it is looked at again.
+    fn wait(&mut self, part: u32) {
+        let own = &self.parts[part as usize];
+        let (start, end) = (own.start(), own.end());
+        self.part(part).home = Some(Home::Slot);
+        // Behind the instruction at which it begins: it is read there, or has been read, as it is.
+        let after = start.next_multiple_of(4).max(start);
+        let Some(next) = self.parts[part as usize].next_use(after) else { return };
+        let at = self.best_split(start.max(self.now), next);
+        if at <= start {
+            // It is needed at once.
+            self.part(part).home = None;
+            self.open.push(Reverse((start, part)));
+            return;
+        }
+        if at < end {
+            let hole = self.parts[part as usize].ranges.iter().position(|range| range.1 > at);
+            let from = self.parts[part as usize].ranges[hole.expect("it ends later")].0;
+            let at = at.max(from);
+            let rest = self.part(part).split(at);
+            let start = rest.start();
+            let rest = self.add(rest);
+            self.open.push(Reverse((start, rest)));
+        }
+    }
+
+    /// Where a value that is read next here is to be loaded: before its instruction, or where the outermost
+    /// loop begins that it is read in and that does not reach back to `from`.
+    fn best_split(&self, from: u32, next: Use) -> u32 {
+        let blocks = &self.form.blocks;
+        let at = next.at & !3;
+        let of = |position: u32| blocks.partition_point(|b| b.start() <= position) - 1;
+        let (first, last) = (of(from), of(at));
+        let mut best = (blocks[last].depth, at);
+        for place in (first + 1..=last).rev() {
+            if blocks[place].is_cold != blocks[last].is_cold {
+                break;
+            }
+            // Before the block: as often as what leads into it.
+            let before = blocks[place - 1].depth.min(blocks[place].depth);
+            if before < best.0 {
+                best = (before, blocks[place].start());
+            }
+        }
+        best.1
+    }
+
+    /// Takes a register from values that are worth less, all together, than half of this; whether there is
+    /// one.
+    fn displace(&mut self, part: u32, wanted: u32) -> bool {
+        let own = &self.parts[part as usize];
+        let (class, start) = (own.class, own.start());
+        let worth = own.weight(start);
+        let mut costs = [0u64; 16];
+        for &r in Self::registers(class) {
+            let until = own.meets_ranges(self.taken(class, r)).unwrap_or(u32::MAX);
+            if until < wanted {
+                costs[r as usize] = u64::MAX;
+            }
+        }
+        let mut add = |r: u8, other: &Interval, from: u32| {
+            // It cannot go where it is read by the instruction at hand.
+            let is_read = other.uses.iter().any(|of| of.is_by(start));
+            let cost = if is_read { u64::MAX } else { other.weight(from) };
+            let costs = &mut costs[r as usize];
+            *costs = costs.saturating_add(cost);
+        };
+        for &other in &self.active {
+            let interval = &self.parts[other as usize];
+            if interval.class == class {
+                add(self.register(other), interval, start);
+            }
+        }
+        for &other in &self.inactive {
+            let interval = &self.parts[other as usize];
+            if interval.class == class && own.meets(interval).is_some() {
+                add(self.register(other), interval, start);
+            }
+        }
+        let best = Self::registers(class).iter().copied().min_by_key(|&r| costs[r as usize]);
+        let r = best.expect("there are registers");
+        if costs[r as usize] == u64::MAX || costs[r as usize] >= worth / 2 {
+            return false;
+        }
+        self.evict(part, r);
+        let end = self.parts[part as usize].end();
+        self.give(part, r);
+        let until = self.parts[part as usize].meets_ranges(self.taken(class, r)).unwrap_or(u32::MAX);
+        self.split_at(part, until, end)
+    }
+
+    /// Values that are in this register where the part needs it give it up.
+    fn evict(&mut self, part: u32, r: u8) {
+        let (class, start) = (self.parts[part as usize].class, self.parts[part as usize].start());
+        let is_there =
+            |scan: &Self, other: u32| scan.parts[other as usize].class == class && scan.register(other) == r;
+        if let Some(n) = (0..self.active.len()).find(|&n| is_there(self, self.active[n])) {
+            let other = self.active.swap_remove(n);
+            self.put_off(other, start);
+        }
+        let mut n = 0;
+        while n < self.inactive.len() {
+            let other = self.inactive[n];
+            let meets = is_there(self, other)
+                && self.parts[part as usize].meets(&self.parts[other as usize]).is_some();
+            match meets {
+                true => {
+                    self.inactive.swap_remove(n);
+                    // From where it is needed again.
+                    self.put_off(other, start);
+                }
+                false => n += 1,
+            }
+        }
+    }
+
+    /// No register is free for the part: it takes that of the value which is read last, unless that is before
+    /// the part itself is.
+    fn take(&mut self, part: u32) {
+        let own = &self.parts[part as usize];
+        let (class, start, end) = (own.class, own.start(), own.end());
+        let Some(first) = own.next_use(start) else { return self.wait(part) };
+        let mut next = [0u32; 16];
+        let mut blocked = [0u32; 16];
+        for &r in Self::registers(class) {
+            let at = own.meets_ranges(self.taken(class, r)).unwrap_or(u32::MAX);
+            (next[r as usize], blocked[r as usize]) = (at, at);
+        }
+        let mut read = |r: u8, other: &Interval| {
+            // Also by the instruction at hand, before the part begins.
+            let at = match other.uses.iter().find(|of| of.at >= start & !3 && (of.must || of.weight > 0)) {
+                Some(of) => of.at.max(start),
+                None => u32::MAX - 1,
+            };
+            let at = if other.uses.iter().any(|of| of.is_by(start)) { start } else { at };
+            next[r as usize] = next[r as usize].min(at);
+        };
+        for &other in &self.active {
+            let interval = &self.parts[other as usize];
+            if interval.class == class {
+                read(self.register(other), interval);
+            }
+        }
+        for &other in &self.inactive {
+            let interval = &self.parts[other as usize];
+            if interval.class == class && own.meets(interval).is_some() {
+                read(self.register(other), interval);
+            }
+        }
+        let r = Self::registers(class).iter().copied().max_by_key(|&r| next[r as usize]).expect("registers");
+        let is_last = next[r as usize] <= first.at;
+        if is_last && !(first.must && first.at / 4 == start / 4) {
+            return self.wait_until(part, first);
+        }
+        assert!(next[r as usize] > start, "an instruction has no more operands than there are registers");
+        let until = blocked[r as usize];
+        assert!(until > start, "a register that is to be taken is not blocked");
+        self.evict(part, r);
+        self.give(part, r);
+        self.split_at(part, until, end);
+    }
+
+    /// Another value is read before this one, which is read here: it is loaded then, and not before.
+    fn wait_until(&mut self, part: u32, first: Use) {
+        let own = &self.parts[part as usize];
+        let (start, at) = (own.start(), first.at & !3);
+        self.part(part).home = Some(Home::Slot);
+        if first.must && at > start {
+            let rest = self.part(part).split(at);
+            let rest = self.add(rest);
+            self.open.push(Reverse((at, rest)));
+            return;
+        }
+        // Where it is read it is in memory; behind that it is looked at again.
+        let next = self.parts[part as usize].next_use((first.at & !3) + 4);
+        if let Some(next) = next {
+            let at = next.at & !3;
+            if at > start && at < self.parts[part as usize].end() {
+                let rest = self.part(part).split(at);
+                let start = rest.start();
+                let rest = self.add(rest);
+                self.open.push(Reverse((start, rest)));
+            }
+        }
+    }
+
+    /// Slots for what is in the frame anywhere.
+    fn finish(self) -> Allocation {
+        let names = self.of.len();
+        let (mut slots, mut is_stored) = (vec![None; names], vec![false; names]);
+        let mut wanted = Vec::new();
+        for name in 0..names {
+            let parts = &self.of[name];
+            let of = |part: &u32| &self.parts[*part as usize];
+            let in_frame = || parts.iter().filter(|part| of(part).home == Some(Home::Slot));
+            if in_frame().next().is_none() {
+                continue;
+            }
+            let made = of(&parts[0]).start();
+            let is_common = in_frame().any(|part| of(part).start() < self.form.cold);
+            is_stored[name] = is_common || made >= self.form.cold;
+            wanted.push((made, of(&parts[parts.len() - 1]).end(), name));
+        }
+        wanted.sort_unstable();
+        // A slot is another value's when the one that had it is not needed any more.
+        let mut busy: Vec<u32> = Vec::new();
+        for (start, end, name) in wanted {
+            let slot = match busy.iter().position(|&until| until <= start) {
+                Some(slot) => slot,
+                None => {
+                    busy.push(0);
+                    busy.len() - 1
+                }
+            };
+            busy[slot] = end;
+            slots[name] = Some(slot as u32);
+        }
+        let saved = INTEGERS.iter().copied().filter(|&r| self.saved & 1 << r != 0).collect();
+        let slot_count = busy.len() as u32;
+        Allocation { parts: self.parts, of: self.of, slots, slot_count, is_stored, saved }
+    }
+}
+
+/// The values of which it is not the same everywhere where they are.
+pub(super) fn are_split(allocation: &Allocation, needed: &Sets, place: usize) -> Vec<Name> {
+    needed.names(place).filter(|&name| allocation.of[name as usize].len() > 1).collect()
+}
