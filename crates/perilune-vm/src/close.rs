@@ -126,11 +126,10 @@ impl Vm {
         unsafe {
             loop {
                 let level = self.lua.base.add(a);
-                let Some(slot) = self.pop_tbc(level) else {
-                    self.close_upvalues(level);
-                    return Ok(());
-                };
-                self.close_upvalues(slot);
+                // All of them before the first method: what it assigns to a variable of the block is not what
+                // the block returns.
+                self.close_upvalues(level);
+                let Some(slot) = self.pop_tbc(level) else { return Ok(()) };
                 let v = *slot;
                 let f = self.metamethod(v, Event::Close);
                 self.call_close(f, v, Value::NIL)?;
@@ -250,8 +249,8 @@ impl Vm {
             let mut cancelled = false;
             loop {
                 let at = (*self.lua.thread).stack.offset(level);
+                self.close_upvalues(at);
                 let Some(slot) = self.pop_tbc(at) else {
-                    self.close_upvalues(at);
                     if cancelled {
                         self.lua.errors.value = error.unwrap_or(Value::NIL);
                         self.lua.errors.handled = true;
@@ -259,7 +258,6 @@ impl Vm {
                     }
                     return Ok(error);
                 };
-                self.close_upvalues(slot);
                 let v = *slot;
                 // Keep the error alive above the variable while the method runs.
                 let argument = error.unwrap_or(Value::NIL);

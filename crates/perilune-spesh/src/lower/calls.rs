@@ -6,7 +6,7 @@ use super::{Lowering, Ty, Val};
 use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
 use perilune_syntax::{Op, Proto};
 use perilune_vm::Tag;
-use perilune_vm::machine::{CODES, EXITED, LEAVE, Log, MachineCode, RETURNED, layout};
+use perilune_vm::machine::{CODES, EXITED, Ends, LEAVE, Log, MachineCode, RETURNED, layout};
 use perilune_vm::{Effect, Intrinsic, Native, Quick};
 
 /// From a frame's base to its function, where results go.
@@ -561,6 +561,58 @@ impl<'a> Lowering<'a, '_> {
         let answer = self.b.ins().iconst(types::I64, RETURNED as i64);
         self.b.ins().return_(&[answer]);
         self.go_to(other);
+    }
+
+    /// A return from an inlined function: its result is where the call wants it.
+    pub(super) fn give_back_inlined(&mut self, at: usize) {
+        let i = self.code(at);
+        let count = match i.op() {
+            Some(Op::Return0) => 0,
+            Some(Op::Return1) => 1,
+            _ => i.b() - 1,
+        };
+        self.give_inlined(at, i.a() as usize, count);
+    }
+
+    /// An inlined function gives so many values, of registers from `from` on, at instruction `at`.
+    pub(super) fn give_inlined(&mut self, at: usize, from: usize, count: u16) {
+        let frame = self.own();
+        let (call, caller, past) = (
+            frame.call.expect("an inlined frame"),
+            &self.frames[frame.caller as usize],
+            frame.first + frame.code.len(),
+        );
+        let wants = caller.code[call - caller.first];
+        let (to, wanted) = match frame.ends {
+            _ if frame.pcall.is_some() => {
+                let (to, wanted) = (wants.a() as usize, wants.c() as usize - 1);
+                self.end_pcall();
+                if wanted > 0 {
+                    self.define_plain(to, Tag::TRUE);
+                }
+                (to + 1, wanted.saturating_sub(1))
+            }
+            // A list of one.
+            None if wants.c() == 0 && count != 1 => return self.exit(at, EXITED),
+            None if wants.c() == 0 => {
+                // Whatever leads out behind it finds where the list ends.
+                self.list_ends(call, wants.a() as usize + 1);
+                (wants.a() as usize, 1)
+            }
+            None => (wants.a() as usize, wants.c() as usize - 1),
+            Some(Ends::Store) => (wants.a() as usize, 1),
+            // Where the function was.
+            Some(Ends::Jump { .. }) => (frame.called - layout::GAP as usize, 1),
+            Some(Ends::Discard) => (0, 0),
+        };
+        // They lie above their places, in the same order: none is overwritten before it is taken.
+        for n in 0..wanted {
+            match n < count as usize {
+                true => self.pass_register(to + n, from + n),
+                false => self.define_plain(to + n, Tag::NIL),
+            }
+        }
+        self.edge(past);
     }
 
     /// Values of registers from `a` on go to lower addresses, from so far from `target` on. None is

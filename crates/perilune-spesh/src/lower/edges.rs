@@ -7,10 +7,12 @@
 //! not have it, that one leaves, and the next pass makes it.
 
 use super::facts::Facts;
+use super::inline::Frame;
 use super::{EXITED, LEAVE, Lowering, Register, State, Ty};
 use crate::backend::clif::InstBuilder;
 use crate::units::{self, Region};
 use perilune_syntax::operands::Registers;
+use perilune_vm::machine::Ends;
 use std::collections::BTreeMap;
 
 /// A loop that comes round so often is worth it that the interpreter does its first round.
@@ -25,7 +27,7 @@ pub(super) struct Comes {
     round: Option<Ty>,
 }
 
-impl Lowering<'_, '_> {
+impl<'a> Lowering<'a, '_> {
     /// Instruction `at` begins: if it can be jumped to, what is known is what all ways know.
     pub(super) fn arrive(&mut self, at: usize) {
         if !self.heads.contains(&at) && !self.blocks.contains_key(&at) {
@@ -69,7 +71,11 @@ impl Lowering<'_, '_> {
         let state = self.now.as_ref().expect("something leads here");
         // A place that the draft did not know of is as the first way there leaves it.
         let first = self.met.get(&to).filter(|_| self.hoisted.is_some()).map(|met| &met.registers);
-        let wanted = self.fixed.get(&to).or(first).unwrap_or(&state.registers).clone();
+        let wanted = match self.ends_in_jump(to) {
+            // Nothing leads out before the jump has been made.
+            true => vec![Register::UNKNOWN; state.registers.len()],
+            false => self.fixed.get(&to).or(first).unwrap_or(&state.registers).clone(),
+        };
         self.edge_to(to, wanted);
     }
 
@@ -83,6 +89,7 @@ impl Lowering<'_, '_> {
 
     fn build_edge(&mut self, to: usize, wanted: Vec<Register>) {
         self.forget_dead(to);
+        let on = self.goes_on_at(to);
         let live = self.live_at(to);
         let wanted = self.make_for(to, &live, wanted);
         self.note_what_comes(to);
@@ -95,20 +102,20 @@ impl Lowering<'_, '_> {
                 (Ty::Any, _) => self.flush(r),
                 (Ty::Unmade, own) if own != Ty::Unmade => {
                     self.disputed.insert((to, r));
-                    return self.exit(to, EXITED);
+                    return self.exit(on, EXITED);
                 }
-                (ty, Ty::Any) => self.guard(r, ty, to),
-                (Ty::Number, Ty::Int | Ty::Float) => self.widen(r, !wanted.dirty, to),
-                (ty @ (Ty::Int | Ty::Float), Ty::Number) => self.narrow(r, ty, !wanted.dirty, to),
+                (ty, Ty::Any) => self.guard(r, ty, on),
+                (Ty::Number, Ty::Int | Ty::Float) => self.widen(r, !wanted.dirty, on),
+                (ty @ (Ty::Int | Ty::Float), Ty::Number) => self.narrow(r, ty, !wanted.dirty, on),
                 // The interpreter does the first round, and comes back with what it has come to
                 // ([`Lowering::becomes_float`]).
                 (Ty::Float, Ty::Int)
                     if to > self.at
                         && self.loops.iter().any(|l| l.head == to && self.becomes_float(l, r)) =>
                 {
-                    return self.exit(to, LEAVE);
+                    return self.exit(on, LEAVE);
                 }
-                (ty, own) if ty != own => return self.exit(to, EXITED),
+                (ty, own) if ty != own => return self.exit(on, EXITED),
                 _ if own.dirty && !wanted.dirty => self.flush(r),
                 _ => {}
             }
@@ -151,6 +158,23 @@ impl Lowering<'_, '_> {
         }
         let block = self.block(to);
         self.b.ins().jump(block, &[]);
+    }
+
+    /// The inlined frame whose results come back at this place.
+    fn ended_at(&self, at: usize) -> Option<&Frame<'a>> {
+        Some(&self.frames[self.frame_of(at) as usize]).filter(|frame| frame.ends_at(at))
+    }
+
+    /// Where the interpreter goes on for this place: behind the call, if it is the end of an inlined function,
+    /// whose results are where the call wants them by then.
+    pub(super) fn goes_on_at(&self, at: usize) -> usize {
+        self.ended_at(at).and_then(|frame| frame.call).map_or(at, |call| call + 1)
+    }
+
+    /// Whether this place is the end of an inlined function whose result decides a jump, which is still to be
+    /// made.
+    fn ends_in_jump(&self, at: usize) -> bool {
+        self.ended_at(at).is_some_and(|frame| matches!(frame.ends, Some(Ends::Jump { .. })))
     }
 
     /// Notes which types registers have on this way, if it leads into a loop.

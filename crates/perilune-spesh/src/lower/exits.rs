@@ -136,6 +136,7 @@ impl Lowering<'_, '_> {
         let mut frame = self.frame_of(at);
         let mut built = Vec::new();
         let innermost = &self.frames[frame as usize];
+        assert_eq!(self.goes_on_at(at), at, "the interpreter goes on at an instruction");
         let would_move_again =
             innermost.call.is_some() && innermost.log.proto().is_vararg && at == innermost.first;
         assert!(!would_move_again, "a frame that has moved goes on with the instruction that moves it");

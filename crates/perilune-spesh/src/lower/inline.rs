@@ -59,35 +59,35 @@ const MOST_INSTRUCTIONS: usize = 400;
 pub(super) struct Frame<'a> {
     pub log: &'a Log,
     /// Its instructions, on registers of the compiled function.
-    code: Vec<Instr>,
+    pub code: Vec<Instr>,
     /// The place of its first instruction.
     pub first: usize,
     /// Which register its first one is.
-    window: usize,
+    pub window: usize,
     /// Which one it was when it was called: below its extra arguments, if it has moved above them.
-    called: usize,
+    pub called: usize,
     /// How many extra arguments it has.
-    extra: usize,
+    pub extra: usize,
     /// The frame that calls it.
     pub caller: u16,
     /// The place of the call; `None`: it is the compiled function itself.
     pub call: Option<usize>,
     /// What becomes of its results; `None`: the call says so.
-    ends: Option<Ends>,
+    pub ends: Option<Ends>,
     /// The `pcall` that calls it.
     pub pcall: Option<Pcall>,
     /// So many functions have replaced each other in its place, by tail calls.
-    tails: usize,
+    pub tails: usize,
     /// Of all that the function has met, this part is expected of this call of it.
-    share: f64,
+    pub share: f64,
     /// The address of its constants.
-    constants: Val,
+    pub constants: Val,
     /// Its own registers that matter before each of its instructions, from 0 on.
-    live: Rc<[Registers]>,
+    pub live: Rc<[Registers]>,
     /// Registers of the compiled function that matter to others all the while.
-    kept: Registers,
+    pub kept: Registers,
     /// Those that matter where its results have come back.
-    after: Registers,
+    pub after: Registers,
 }
 
 /// A call of `pcall`, or of `xpcall`, which has a handler, whose function is built in place (`protect.rs`).
@@ -155,6 +155,11 @@ impl<'a> Frame<'a> {
     /// Those that matter behind one.
     pub fn live_behind(&self, place: usize) -> Registers {
         behind(self.log.proto(), &self.live, place - self.first).above(self.window).or(self.kept)
+    }
+
+    /// Whether this place is the one where its results come back.
+    pub(super) fn ends_at(&self, place: usize) -> bool {
+        self.call.is_some() && place == self.first + self.code.len()
     }
 
     fn has(&self, place: usize) -> bool {
@@ -842,53 +847,5 @@ impl<'a> Lowering<'a, '_> {
             now.registers[r] = Register::UNKNOWN;
             now.renew(r, Name::made(at, r));
         }
-    }
-
-    /// A return from an inlined function: its result is where the call wants it.
-    pub(super) fn give_back_inlined(&mut self, at: usize) {
-        let i = self.code(at);
-        let count = match i.op() {
-            Some(Op::Return0) => 0,
-            Some(Op::Return1) => 1,
-            _ => i.b() - 1,
-        };
-        self.give_inlined(at, i.a() as usize, count);
-    }
-
-    /// An inlined function gives so many values, of registers from `from` on, at instruction `at`.
-    pub(super) fn give_inlined(&mut self, at: usize, from: usize, count: u16) {
-        let frame = self.own();
-        let (call, caller, past) = (
-            frame.call.expect("an inlined frame"),
-            &self.frames[frame.caller as usize],
-            frame.first + frame.code.len(),
-        );
-        let wants = caller.code[call - caller.first];
-        let (to, wanted) = match frame.ends {
-            _ if frame.pcall.is_some() => {
-                let (to, wanted) = (wants.a() as usize, wants.c() as usize - 1);
-                self.end_pcall();
-                if wanted > 0 {
-                    self.define_plain(to, Tag::TRUE);
-                }
-                (to + 1, wanted.saturating_sub(1))
-            }
-            // A list of one.
-            None if wants.c() == 0 && count != 1 => return self.exit(at, EXITED),
-            None if wants.c() == 0 => (wants.a() as usize, 1),
-            None => (wants.a() as usize, wants.c() as usize - 1),
-            Some(Ends::Store) => (wants.a() as usize, 1),
-            // Where the function was.
-            Some(Ends::Jump { .. }) => (frame.called - layout::GAP as usize, 1),
-            Some(Ends::Discard) => (0, 0),
-        };
-        // They lie above their places, in the same order: none is overwritten before it is taken.
-        for n in 0..wanted {
-            match n < count as usize {
-                true => self.pass_register(to + n, from + n),
-                false => self.define_plain(to + n, Tag::NIL),
-            }
-        }
-        self.edge(past);
     }
 }
