@@ -34,6 +34,7 @@ const PLAIN: &[(&str, bool)] = &[
     ("classes", true),
     ("paths", true),
     ("numbers", true),
+    ("control", true),
     ("stress", false),
     ("parse", false),
     ("limits", false),

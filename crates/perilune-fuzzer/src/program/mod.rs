@@ -10,6 +10,7 @@
 //! sign of a NaN, the number of comparisons in `table.sort`, when garbage is collected.
 
 pub mod classes;
+pub mod control;
 mod expr;
 pub mod numbers;
 mod objects;
