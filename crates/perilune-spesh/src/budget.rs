@@ -102,7 +102,7 @@ const CERTAIN: f64 = 8.0;
 /// Functions with more instructions are not compiled.
 pub const LARGEST: usize = 800;
 /// What a draft costs, of what compiling does.
-const DRAFT: f64 = 0.25;
+const DRAFT: f64 = 0.35;
 /// A draft is made of what is worth so much of what compiling would cost, if all goes as well as can be.
 pub const PROMISING: f64 = 0.5;
 /// What an instruction of the interpreter takes, in nanoseconds.
@@ -337,7 +337,7 @@ pub struct Price {
 
 impl Default for Price {
     fn default() -> Price {
-        Price { each: AtomicU64::new(1_400), guessed: AtomicBool::new(true) }
+        Price { each: AtomicU64::new(800), guessed: AtomicBool::new(true) }
     }
 }
 

@@ -89,14 +89,66 @@ pub(super) enum Alu {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label(u32);
 
+/// A jump, written as one that leads far.
+struct Jump {
+    start: u32,
+    condition: Option<Cc>,
+    to: Label,
+}
+
+impl Jump {
+    fn end(&self) -> u32 {
+        self.start + if self.condition.is_some() { 6 } else { 5 }
+    }
+
+    /// How many bytes fewer a short one has.
+    fn saves(&self) -> u32 {
+        self.end() - self.start - 2
+    }
+}
+
+/// Where code is that has become shorter.
+#[derive(Default)]
+pub(super) struct Shrunk {
+    /// The jumps that are short, and how many bytes are saved by them and those before.
+    jumps: Vec<(u32, u32)>,
+}
+
+impl Shrunk {
+    fn new(saved: impl Iterator<Item = (u32, u32)>) -> Shrunk {
+        let mut all = 0;
+        let sum = |(start, saves)| {
+            all += saves;
+            (start, all)
+        };
+        Shrunk { jumps: saved.map(sum).collect() }
+    }
+
+    fn is_short(&self, start: u32) -> bool {
+        self.jumps.binary_search_by_key(&start, |jump| jump.0).is_ok()
+    }
+
+    /// Where what was written at this offset is now.
+    pub(super) fn moved(&self, at: u32) -> u32 {
+        let before = self.jumps.partition_point(|jump| jump.0 < at);
+        at - self.jumps[..before].last().map_or(0, |jump| jump.1)
+    }
+}
+
+/// Code that is done.
+pub(super) struct Finished {
+    pub bytes: Vec<u8>,
+    pub shrunk: Shrunk,
+}
+
 /// Code that grows.
 #[derive(Default)]
 pub(super) struct Assembler {
     pub code: Vec<u8>,
     /// Where labels are; `u32::MAX`: not yet.
     labels: Vec<u32>,
-    /// Four bytes that are to lead to a label.
-    jumps: Vec<(u32, Label)>,
+    /// In order.
+    jumps: Vec<Jump>,
     constants: Vec<u64>,
     /// Four bytes that are to lead to a constant.
     uses: Vec<(u32, u32)>,
@@ -126,27 +178,53 @@ impl Assembler {
         }) as u32
     }
 
-    /// The code, with its constants behind it, whose jumps lead where they are to.
-    pub(super) fn finish(mut self) -> Vec<u8> {
-        for (at, label) in std::mem::take(&mut self.jumps) {
-            let to = self.labels[label.0 as usize];
-            assert_ne!(to, u32::MAX, "a jump leads to a label that is bound");
-            self.patch(at, to);
+    /// The code, with its constants behind it, whose jumps lead where they are to: those that do not lead far
+    /// are short.
+    pub(super) fn finish(self) -> Finished {
+        let mut shrunk = Shrunk::default();
+        // What was too far may not be when others are shorter.
+        for _ in 0..2 {
+            let short = |jump: &Jump| {
+                let [end, to] = [jump.end(), self.target(jump)].map(|at| i64::from(shrunk.moved(at)));
+                i8::try_from(to - end).is_ok()
+            };
+            let saved = self.jumps.iter().filter(|jump| short(jump)).map(|jump| (jump.start, jump.saves()));
+            shrunk = Shrunk::new(saved);
         }
-        if !self.constants.is_empty() {
-            self.code.resize(self.code.len().next_multiple_of(8), 0xCC);
-            let first = self.at();
-            for (at, n) in std::mem::take(&mut self.uses) {
-                self.patch(at, first + 8 * n);
+        let mut bytes = Vec::with_capacity(self.code.len() + 8 * self.constants.len() + 8);
+        let mut copied = 0;
+        for jump in &self.jumps {
+            bytes.extend_from_slice(&self.code[copied as usize..jump.start as usize]);
+            let to = i64::from(shrunk.moved(self.target(jump)));
+            let end = i64::from(shrunk.moved(jump.end()));
+            let distance = to - end;
+            if shrunk.is_short(jump.start) {
+                bytes.push(jump.condition.map_or(0xEB, |cc| 0x70 | cc.0));
+                bytes.push(i8::try_from(distance).expect("a short way") as u8);
+            } else {
+                bytes.extend_from_slice(&self.code[jump.start as usize..jump.end() as usize - 4]);
+                bytes.extend_from_slice(&i32::try_from(distance).expect("a function").to_le_bytes());
             }
-            self.code.extend(self.constants.iter().flat_map(|bits| bits.to_le_bytes()));
+            copied = jump.end();
         }
-        self.code
+        bytes.extend_from_slice(&self.code[copied as usize..]);
+        if !self.constants.is_empty() {
+            bytes.resize(bytes.len().next_multiple_of(8), 0xCC);
+            let first = bytes.len() as u32;
+            for (at, n) in self.uses {
+                let at = shrunk.moved(at) as usize;
+                let distance = first + 8 * n - (at as u32 + 4);
+                bytes[at..at + 4].copy_from_slice(&distance.to_le_bytes());
+            }
+            bytes.extend(self.constants.iter().flat_map(|bits| bits.to_le_bytes()));
+        }
+        Finished { bytes, shrunk }
     }
 
-    fn patch(&mut self, at: u32, to: u32) {
-        let distance = to.wrapping_sub(at + 4);
-        self.code[at as usize..at as usize + 4].copy_from_slice(&distance.to_le_bytes());
+    fn target(&self, jump: &Jump) -> u32 {
+        let to = self.labels[jump.to.0 as usize];
+        assert_ne!(to, u32::MAX, "a jump leads to a label that is bound");
+        to
     }
 
     // -- Instructions in general ----------------------------------------------------------------------------
@@ -417,6 +495,27 @@ impl Assembler {
         self.general(0xF2, false, false, &[0x0F, opcode], to, from);
     }
 
+    /// The same of two operands that need not be where the result goes, on processors with AVX.
+    pub(super) fn float_of_two(&mut self, opcode: u8, to: Reg, a: Reg, b: Rm) {
+        let start = self.code.len();
+        self.general(0, false, false, &[0x0F, opcode], to, b);
+        // The prefix stands for what comes before the opcode: `0F`, and the register extensions.
+        let (rex, old) = match self.code[start] {
+            0x0F => (0x40, 2),
+            rex => (rex, 3),
+        };
+        let register = !a & 0x0F;
+        let vex = match rex & 3 {
+            0 => vec![0xC5, (rex & 4 ^ 4) << 5 | register << 3 | 3, opcode],
+            _ => vec![0xC4, (!rex & 7) << 5 | 1, register << 3 | 3, opcode],
+        };
+        let shift = vex.len() as u32 - old as u32;
+        self.code.splice(start..start + old, vex);
+        // A constant's place has moved.
+        let moved = self.uses.iter_mut().rev().take_while(|of| of.0 as usize >= start);
+        moved.for_each(|of| of.0 += shift);
+    }
+
     /// Bits of both: `54` and, `57` exclusive or.
     pub(super) fn float_bits(&mut self, opcode: u8, to: Reg, from: Reg) {
         self.general(0x66, false, false, &[0x0F, opcode], to, Rm::Reg(from));
@@ -452,18 +551,13 @@ impl Assembler {
     // -- Ways -----------------------------------------------------------------------------------------------
 
     pub(super) fn jump(&mut self, to: Label) {
-        self.code.push(0xE9);
-        self.lead_to(to);
+        self.jumps.push(Jump { start: self.at(), condition: None, to });
+        self.code.extend_from_slice(&[0xE9, 0, 0, 0, 0]);
     }
 
     pub(super) fn jump_if(&mut self, cc: Cc, to: Label) {
-        self.code.extend_from_slice(&[0x0F, 0x80 | cc.0]);
-        self.lead_to(to);
-    }
-
-    fn lead_to(&mut self, to: Label) {
-        self.jumps.push((self.at(), to));
-        self.code.extend_from_slice(&[0; 4]);
+        self.jumps.push(Jump { start: self.at(), condition: Some(cc), to });
+        self.code.extend_from_slice(&[0x0F, 0x80 | cc.0, 0, 0, 0, 0]);
     }
 
     pub(super) fn call(&mut self, to: Rm) {

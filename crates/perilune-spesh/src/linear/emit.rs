@@ -1,6 +1,8 @@
 //! Instructions of the processor for those of the form, with what the allocator has found.
 
-use super::assemble::{Alu, Assembler, Base, Cc, Label, Mem, RAX, RBP, RCX, RDX, RSP, Reg, Rm, Width};
+use super::assemble::{
+    Alu, Assembler, Base, Cc, Finished, Label, Mem, RAX, RBP, RCX, RDX, RSP, Reg, Rm, Width,
+};
 use super::form::{Form, Name, Number, Where, compared};
 use super::intervals::{ARGUMENTS, CHANGED, Home, Sets};
 use super::moves::{self, FLOAT_SCRATCH, From, SCRATCH, Spot};
@@ -114,10 +116,14 @@ pub(super) fn emit(form: &Form<'_>, needed: &Sets, found: &Allocation) -> Option
     emitter.write();
     let Emitter { asm, places, traps, .. } = emitter;
     let end = asm.at();
-    let bytes = asm.finish();
+    let Finished { bytes, shrunk } = asm.finish();
     let ends = places.iter().skip(1).map(|of| of.0).chain([end]);
-    let ranges = places.iter().zip(ends).filter_map(|(&(start, place), end)| Some((start..end, place?)));
+    let ranges = places.iter().zip(ends).filter_map(|(&(start, place), end)| {
+        let [start, end] = [start, end].map(|at| shrunk.moved(at));
+        Some((start..end, place?))
+    });
     let positions = Positions::from_ranges(ranges.filter(|(range, _)| !range.is_empty()));
+    let traps = traps.into_iter().map(|at| shrunk.moved(at)).collect();
     Some(Written { bytes, positions, frame: (saved + size) as u32, traps })
 }
 
@@ -620,9 +626,9 @@ impl Emitter<'_, '_> {
             (Operand::Mem(a), Operand::Constant(n)) if i32::try_from(n).is_ok() => {
                 self.asm.alu_immediate(Alu::Cmp, width, Rm::Mem(a), n);
             }
-            (Operand::Reg(a), Operand::Constant(n)) => {
-                self.asm.mov_immediate(SCRATCH, n, true);
-                self.asm.alu(Alu::Cmp, width, a, Rm::Reg(SCRATCH));
+            (Operand::Reg(a), b @ Operand::Constant(_)) => {
+                let b = self.wide(b);
+                self.asm.alu(Alu::Cmp, width, a, b);
             }
             (Operand::Mem(a), Operand::Constant(n)) => {
                 self.asm.mov_immediate(SCRATCH, n, true);
@@ -808,6 +814,14 @@ impl Emitter<'_, '_> {
         }
     }
 
+    /// The operand of an operation of 64 bits behind which nothing comes: a constant is in memory.
+    fn wide(&mut self, operand: Operand) -> Rm {
+        match operand {
+            Operand::Constant(n) => Rm::Mem(super::constant(self.asm.constant(n as u64))),
+            operand => self.not_constant(operand),
+        }
+    }
+
     /// A constant goes through the scratch register.
     fn not_constant(&mut self, operand: Operand) -> Rm {
         match operand {
@@ -846,7 +860,7 @@ impl Emitter<'_, '_> {
                 self.asm.alu_immediate(op, width, Rm::Reg(to), n);
             }
             by => {
-                let by = self.not_constant(by);
+                let by = self.wide(by);
                 self.asm.alu(op, width, to, by);
             }
         }
@@ -895,7 +909,7 @@ impl Emitter<'_, '_> {
             }
             (a, b) => {
                 self.copy_bits(width, to, a);
-                let b = self.not_constant(b);
+                let b = self.wide(b);
                 self.asm.multiply(width, to, b);
             }
         }
@@ -943,8 +957,18 @@ impl Emitter<'_, '_> {
 
     fn float(&mut self, opcode: u8, to: Reg, args: [Value; 2]) {
         let [a, b] = args.map(|arg| self.rm(arg));
-        self.copy_float(to, a);
-        self.asm.float(opcode, to, b);
+        if !self.form.has_avx {
+            self.copy_float(to, a);
+            return self.asm.float(opcode, to, b);
+        }
+        let a = match a {
+            Rm::Reg(r) => r,
+            Rm::Mem(mem) => {
+                self.asm.load_float(FLOAT_SCRATCH, mem);
+                FLOAT_SCRATCH
+            }
+        };
+        self.asm.float_of_two(opcode, to, a, b);
     }
 
     fn unary(&mut self, inst: Inst, opcode: Opcode, arg: Value) {
@@ -991,8 +1015,11 @@ impl Emitter<'_, '_> {
                 self.asm.float_bits(opcode, to, FLOAT_SCRATCH);
             }
             Opcode::Sqrt => {
-                let a = self.rm(arg);
-                self.asm.float(0x51, to, a);
+                match self.rm(arg) {
+                    // Else it keeps half of what is there, and waits for it.
+                    Rm::Reg(a) if self.form.has_avx => self.asm.float_of_two(0x51, to, a, Rm::Reg(a)),
+                    a => self.asm.float(0x51, to, a),
+                }
             }
             Opcode::Floor | Opcode::Ceil | Opcode::Trunc => {
                 let how = match opcode {

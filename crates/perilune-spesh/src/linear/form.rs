@@ -13,6 +13,7 @@ use crate::backend::clif::{
     Block, BlockCall, Function, Inst, InstructionData, Opcode, StackSlot, Type, Value, condcodes::FloatCC,
     types,
 };
+use crate::target;
 
 /// A value that the allocator finds room for.
 pub(super) type Name = u32;
@@ -100,6 +101,8 @@ pub(super) struct Form<'f> {
     stands: Vec<PackedOption<Value>>,
     wheres: Vec<Where>,
     pub classes: Vec<Class>,
+    /// Results of floats need not be where the first operand is ([`target::has_avx`]).
+    pub has_avx: bool,
     /// Where the first block begins that is hardly ever run, and all behind it.
     pub cold: u32,
 }
@@ -135,6 +138,7 @@ impl<'f> Form<'f> {
             stands: vec![PackedOption::default(); func.dfg.num_values()],
             wheres: vec![Where::Nowhere; func.dfg.num_values()],
             classes: Vec::new(),
+            has_avx: target::has_avx(),
             cold: 0,
         };
         form.set_order();
@@ -728,10 +732,8 @@ impl<'f> Form<'f> {
             InstructionData::Binary { opcode, args } => {
                 // The first one is moved to where the result will be before the second is read, unless that
                 // can be the first just as well.
-                let in_turn = matches!(
-                    opcode,
-                    Opcode::Isub | Opcode::Fadd | Opcode::Fsub | Opcode::Fmul | Opcode::Fdiv
-                );
+                let is_float = matches!(opcode, Opcode::Fadd | Opcode::Fsub | Opcode::Fmul | Opcode::Fdiv);
+                let in_turn = opcode == Opcode::Isub || is_float && !self.has_avx;
                 let second = if in_turn { Need::MayLate } else { Need::May };
                 self.parts(args[0], [Need::May, Need::MustLate], each);
                 self.parts(args[1], [second, Need::MustLate], each);

@@ -102,12 +102,6 @@ impl Interval {
         self.uses[from..].iter().find(|of| of.must || of.weight > 0).copied()
     }
 
-    /// What its uses from `position` on are worth.
-    pub(super) fn weight(&self, position: u32) -> u64 {
-        let from = self.uses.partition_point(|of| of.at < position);
-        self.uses[from..].iter().map(|of| u64::from(of.weight)).sum()
-    }
-
     /// The rest of the interval from `position` on, which lies within it.
     pub(super) fn split(&mut self, position: u32) -> Interval {
         assert!(self.start() < position && position < self.end(), "a split lies within");

@@ -298,19 +298,30 @@ impl Scan<'_, '_> {
             self.give(part, r);
             return self.split_at(part, free[r as usize], end);
         }
-        // One that is worth less than this has a register for longer than any is free.
-        if self.displace(part, wanted) {
-            return true;
-        }
         let longest = Self::registers(class).iter().copied().max_by_key(|&r| free[r as usize]);
         let r = longest.expect("there are registers");
         let until = free[r as usize];
         // It has to be free where the part is made, or read, and until the instruction is over.
-        if until <= start || until <= first.at || until / 4 <= start / 4 {
+        let is_some_time = until > start && until > first.at && until / 4 > start / 4;
+        // Another value may be moved out of the way for less than this one costs to be loaded again.
+        let cost = match is_some_time {
+            true => self.reload_cost(part, until),
+            false => u64::MAX,
+        };
+        if is_some_time && cost > 0 && self.displace(part, wanted, cost) {
+            return true;
+        }
+        if !is_some_time {
             return false;
         }
         self.give(part, r);
         self.split_at(part, until, end)
+    }
+
+    /// How often a part is expected to be loaded that has no register from this position on, until it is read.
+    fn reload_cost(&self, part: u32, from: u32) -> u64 {
+        let Some(next) = self.parts[part as usize].next_use(from) else { return 0 };
+        self.times(self.best_split(from, next))
     }
 
     fn give(&mut self, part: u32, r: u8) {
@@ -372,6 +383,8 @@ impl Scan<'_, '_> {
     }
 
     fn add(&mut self, interval: Interval) -> u32 {
+        // No value is split so often; whatever is wrong, this comes to an end.
+        assert!(self.parts.len() < 64 * self.of.len() + 1024, "the allocator comes to an end");
         let part = self.parts.len() as u32;
         let parts = &mut self.of[interval.name as usize];
         let at = parts.partition_point(|&other| self.parts[other as usize].start() < interval.start());
@@ -427,41 +440,35 @@ impl Scan<'_, '_> {
         best.1
     }
 
-    /// Takes a register from values that are worth less, all together, than half of this; whether there is
-    /// one.
-    fn displace(&mut self, part: u32, wanted: u32) -> bool {
+    /// What it costs, for each register, to move all that is in it out of the way of a part; `u64::MAX`: that
+    /// is not possible.
+    fn eviction_costs(&self, part: u32) -> [u64; 16] {
         let own = &self.parts[part as usize];
-        let (class, start) = (own.class, own.start());
-        let worth = own.weight(start);
+        let start = own.start();
         let mut costs = [0u64; 16];
-        for &r in Self::registers(class) {
-            let until = own.meets_ranges(self.taken(class, r)).unwrap_or(u32::MAX);
-            if until < wanted {
-                costs[r as usize] = u64::MAX;
-            }
-        }
-        let mut add = |r: u8, other: &Interval, from: u32| {
+        let mut add = |other: u32| {
             // It cannot go where it is read by the instruction at hand.
-            let is_read = other.uses.iter().any(|of| of.is_by(start));
-            let cost = if is_read { u64::MAX } else { other.weight(from) };
-            let costs = &mut costs[r as usize];
+            let is_read = self.parts[other as usize].uses.iter().any(|of| of.is_by(start));
+            let cost = if is_read { u64::MAX } else { self.reload_cost(other, start) };
+            let costs = &mut costs[self.register(other) as usize];
             *costs = costs.saturating_add(cost);
         };
-        for &other in &self.active {
-            let interval = &self.parts[other as usize];
-            if interval.class == class {
-                add(self.register(other), interval, start);
-            }
-        }
-        for &other in &self.inactive {
-            let interval = &self.parts[other as usize];
-            if interval.class == class && own.meets(interval).is_some() {
-                add(self.register(other), interval, start);
-            }
-        }
-        let best = Self::registers(class).iter().copied().min_by_key(|&r| costs[r as usize]);
-        let r = best.expect("there are registers");
-        if costs[r as usize] == u64::MAX || costs[r as usize] >= worth / 2 {
+        let is_there = |other: &&u32| self.parts[**other as usize].class == own.class;
+        self.active.iter().filter(is_there).for_each(|&other| add(other));
+        let meets = |other: &&u32| own.meets(&self.parts[**other as usize]).is_some();
+        self.inactive.iter().filter(is_there).filter(meets).for_each(|&other| add(other));
+        costs
+    }
+
+    /// Takes a register from values that cost less than this; whether there is one.
+    fn displace(&mut self, part: u32, wanted: u32, most: u64) -> bool {
+        let own = &self.parts[part as usize];
+        let class = own.class;
+        let costs = self.eviction_costs(part);
+        let is_free = |r: &u8| own.meets_ranges(self.taken(class, *r)).is_none_or(|at| at >= wanted);
+        let registers = Self::registers(class).iter().copied().filter(is_free);
+        let Some(r) = registers.min_by_key(|&r| costs[r as usize]) else { return false };
+        if costs[r as usize] >= most {
             return false;
         }
         self.evict(part, r);
@@ -529,8 +536,15 @@ impl Scan<'_, '_> {
                 read(self.register(other), interval);
             }
         }
-        let r = Self::registers(class).iter().copied().max_by_key(|&r| next[r as usize]).expect("registers");
-        let is_last = next[r as usize] <= first.at;
+        let costs = self.eviction_costs(part);
+        let cost = |r: u8| match blocked[r as usize] {
+            at if at <= start || next[r as usize] <= start => u64::MAX,
+            at if at < end => costs[r as usize].saturating_add(self.reload_cost(part, at)),
+            _ => costs[r as usize],
+        };
+        let best = |&r: &u8| (cost(r), std::cmp::Reverse(next[r as usize]));
+        let r = Self::registers(class).iter().copied().min_by_key(best).expect("there are registers");
+        let is_last = next[r as usize] <= first.at || cost(r) >= self.reload_cost(part, start + 1);
         if is_last && !(first.must && first.at / 4 == start / 4) {
             return self.wait_until(part, first);
         }
@@ -566,6 +580,18 @@ impl Scan<'_, '_> {
         }
     }
 
+    /// How often what is at this position is expected to be run; where a block begins, what leads into it.
+    fn times(&self, position: u32) -> u64 {
+        let blocks = &self.form.blocks;
+        let place = blocks.partition_point(|b| b.start() <= position) - 1;
+        let block = &blocks[place];
+        let depth = match block.start() == position && place > 0 && !blocks[place - 1].is_cold {
+            true => block.depth.min(blocks[place - 1].depth),
+            false => block.depth,
+        };
+        if block.is_cold { 0 } else { 8u64.pow(u32::from(depth)) }
+    }
+
     /// Slots for what is in the frame anywhere.
     fn finish(self) -> Allocation {
         let names = self.of.len();
@@ -579,8 +605,9 @@ impl Scan<'_, '_> {
                 continue;
             }
             let made = of(&parts[0]).start();
-            let is_common = in_frame().any(|part| of(part).start() < self.form.cold);
-            is_stored[name] = is_common || made >= self.form.cold;
+            // Each time that it goes to the frame, or once, where it is made.
+            let goes: u64 = in_frame().map(|part| self.times(of(part).start())).sum();
+            is_stored[name] = made >= self.form.cold || goes > self.times(made);
             wanted.push((made, of(&parts[parts.len() - 1]).end(), name));
         }
         wanted.sort_unstable();

@@ -43,6 +43,11 @@ pub fn features() -> Result<Vec<&'static str>, &'static str> {
     Ok(all.into_iter().filter(|(_, is)| *is).map(|(flag, _)| flag).collect())
 }
 
+/// Whether operations of floats may have their result somewhere else than their first operand.
+pub fn has_avx() -> bool {
+    std::arch::is_x86_feature_detected!("avx")
+}
+
 /// Bytes of what [`preserving`] leaves of results: two words, and a float.
 pub const RESULTS_SIZE: u32 = 24;
 /// From there to the float.

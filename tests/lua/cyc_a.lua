@@ -1,0 +1,1 @@
+local b = require 'cyc_b'; return 'a' .. tostring(b)

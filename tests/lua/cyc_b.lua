@@ -1,0 +1,1 @@
+return 'b' .. tostring(package.loaded.cyc_a)

@@ -1,0 +1,1 @@
+loadedtimes = (loadedtimes or 0) + 1

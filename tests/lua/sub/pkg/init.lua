@@ -1,0 +1,1 @@
+return 'init ' .. select(2, ...)
