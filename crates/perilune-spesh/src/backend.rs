@@ -1,10 +1,11 @@
-//! Instructions out of intermediate form: the only module that knows Cranelift.
+//! Instructions out of intermediate form: with `linear.rs` the only module that knows Cranelift.
 //!
 //! Whoever compiles is handed a builder ([`clif::FunctionBuilder`]), makes the function with it, and gets
-//! bytes that run wherever they lie. Cranelift is used for what it does well: selecting instructions and
-//! allocating registers. What optimises is our own form above it, so Cranelift's level is `none`: as fast
-//! code as `speed` makes of what we give it, in two thirds of the time. The allocator is the backtracking
-//! one; the single-pass one makes code 2 to 10 times slower.
+//! bytes that run wherever they lie. The builder, the form and its verifier are Cranelift's; instructions are
+//! our own generator's (`linear.rs`), and Cranelift's for what that does not know. What optimises is our own
+//! form above both, so Cranelift's level is `none`: as fast code as `speed` makes of what we give it, in two
+//! thirds of the time. Its allocator is the backtracking one; the single-pass one makes code 2 to 10 times
+//! slower.
 //!
 //! # What a function may refer to
 //! Nothing by name but itself. Helpers are called by their absolute addresses, constants of 64 bits, through
@@ -24,8 +25,8 @@
 //!
 //! # Stack
 //! Frames are as large as their spills and slots need, [`Compiled::frame`] says how large, and who enters
-//! machine code checks that there is room. Frames of a page and more touch each of their pages in order when
-//! they begin, so none reaches past a guard page.
+//! machine code checks that there is room. Frames of a page and more (Cranelift's: our own are smaller) touch
+//! each of their pages in order when they begin, so none reaches past a guard page.
 
 use crate::linear;
 use crate::positions::{Place, Positions};

@@ -82,6 +82,8 @@ struct Scan<'a, 'f> {
 /// Finds a place for all values.
 pub(super) fn allocate(form: &Form<'_>, intervals: Vec<Interval>, taken: &Taken) -> Allocation {
     let names = intervals.len();
+    // No value is split so often; whatever is wrong, this comes to an end.
+    let mut steps = 64 * names + 1024;
     let mut scan = Scan {
         form,
         taken,
@@ -96,7 +98,8 @@ pub(super) fn allocate(form: &Form<'_>, intervals: Vec<Interval>, taken: &Taken)
         now: 0,
     };
     while let Some(Reverse((start, part))) = scan.open.pop() {
-        assert!(scan.now <= start, "the allocator goes on");
+        steps -= 1;
+        assert!(scan.now <= start && steps > 0, "the allocator goes on, and comes to an end");
         scan.now = start;
         scan.go_to(start);
         if !scan.find_free(part) {
@@ -383,8 +386,6 @@ impl Scan<'_, '_> {
     }
 
     fn add(&mut self, interval: Interval) -> u32 {
-        // No value is split so often; whatever is wrong, this comes to an end.
-        assert!(self.parts.len() < 64 * self.of.len() + 1024, "the allocator comes to an end");
         let part = self.parts.len() as u32;
         let parts = &mut self.of[interval.name as usize];
         let at = parts.partition_point(|&other| self.parts[other as usize].start() < interval.start());
@@ -445,11 +446,15 @@ impl Scan<'_, '_> {
     fn eviction_costs(&self, part: u32) -> [u64; 16] {
         let own = &self.parts[part as usize];
         let start = own.start();
+        let must = own.uses.first().is_some_and(|of| of.must && of.is_by(start));
         let mut costs = [0u64; 16];
         let mut add = |other: u32| {
-            // It cannot go where it is read by the instruction at hand.
-            let is_read = self.parts[other as usize].uses.iter().any(|of| of.is_by(start));
-            let cost = if is_read { u64::MAX } else { self.reload_cost(other, start) };
+            let interval = &self.parts[other as usize];
+            // It cannot go where it is read by the instruction at hand. What begins here as well has had its
+            // turn; the two would take the register from each other for ever.
+            let is_read = interval.uses.iter().any(|of| of.is_by(start));
+            let is_settled = interval.start() == start && !must;
+            let cost = if is_read || is_settled { u64::MAX } else { self.reload_cost(other, start) };
             let costs = &mut costs[self.register(other) as usize];
             *costs = costs.saturating_add(cost);
         };
