@@ -79,3 +79,6 @@ fn slot(offset: i32) -> Mem {
 fn constant(n: u32) -> Mem {
     Mem { base: Base::Constant(n), index: None, offset: 0 }
 }
+
+#[cfg(test)]
+mod tests;

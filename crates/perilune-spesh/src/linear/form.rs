@@ -216,7 +216,11 @@ impl<'f> Form<'f> {
     }
 
     pub(super) fn at(&self, value: Value) -> Where {
-        self.wheres[self.value(value).as_u32() as usize]
+        match self.wheres[self.value(value).as_u32() as usize] {
+            // Of fewer bits it may be another one.
+            Where::Integer(n) => Where::Integer(sign_extended(n, self.ty(value))),
+            other => other,
+        }
     }
 
     pub(super) fn name(&self, value: Value) -> Option<Name> {
@@ -556,7 +560,7 @@ impl<'f> Form<'f> {
         let inst = self.func.dfg.value_def(self.value(value)).inst()?;
         match *self.data(inst) {
             InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
-                Some(sign_extended(imm.bits(), self.ty(self.value(value))))
+                Some(sign_extended(imm.bits(), self.ty(value)))
             }
             _ => None,
         }
@@ -576,7 +580,7 @@ impl<'f> Form<'f> {
     /// Whether the sum may be part of the addresses that it is used in: of a value and a constant, or of two
     /// values where they are used in the same block.
     fn is_address(&self, args: [Value; 2], place: usize, of: Uses) -> bool {
-        let constant = args.iter().find_map(|&arg| self.integer_of(arg));
+        let constant = self.integer_of(args[1]).or_else(|| self.integer_of(args[0]));
         match constant {
             Some(n) => n.abs() < FAR,
             None => {
@@ -706,7 +710,7 @@ impl<'f> Form<'f> {
             },
             InstructionData::LoadNoOffset { opcode: Opcode::Bitcast, .. } => true,
             InstructionData::CallIndirect { opcode: Opcode::CallIndirect, ref args, .. } => {
-                args.first(&self.func.dfg.value_lists).is_some_and(|callee| is(callee))
+                args.first(&self.func.dfg.value_lists).is_some_and(is)
             }
             _ => false,
         }

@@ -99,7 +99,10 @@ impl Interval {
     /// The first place from `position` on where it is worth something to have it in a register.
     pub(super) fn next_use(&self, position: u32) -> Option<Use> {
         let from = self.uses.partition_point(|of| of.at < position);
-        self.uses[from..].iter().find(|of| of.must || of.weight > 0).copied()
+        let first = self.uses[from..].iter().find(|of| of.must || of.weight > 0)?;
+        // Its instruction may read it twice.
+        let must = self.uses[from..].iter().any(|of| of.must && first.at % 4 != 3 && of.is_by(first.at));
+        Some(Use { must, ..*first })
     }
 
     /// The rest of the interval from `position` on, which lies within it.

@@ -252,7 +252,9 @@ impl Scan<'_, '_> {
                 && interval.ranges[interval.current].0 < own.end()
                 && let Some(at) = own.meets(interval)
             {
-                *free = (*free).min(at);
+                // An operand that is read late has to be there to the end of its instruction.
+                let late = own.uses.iter().any(|of| of.at == at && at % 4 == 2 && at != own.start());
+                *free = (*free).min(if late { at & !3 } else { at });
             }
         }
         let mut floats = None;
@@ -568,6 +570,8 @@ impl Scan<'_, '_> {
         self.part(part).home = Some(Home::Slot);
         if first.must && at > start {
             let rest = self.part(part).split(at);
+            // It may be made there.
+            let at = rest.start();
             let rest = self.add(rest);
             self.open.push(Reverse((at, rest)));
             return;
@@ -602,8 +606,7 @@ impl Scan<'_, '_> {
         let names = self.of.len();
         let (mut slots, mut is_stored) = (vec![None; names], vec![false; names]);
         let mut wanted = Vec::new();
-        for name in 0..names {
-            let parts = &self.of[name];
+        for (name, parts) in self.of.iter().enumerate() {
             let of = |part: &u32| &self.parts[*part as usize];
             let in_frame = || parts.iter().filter(|part| of(part).home == Some(Home::Slot));
             if in_frame().next().is_none() {
