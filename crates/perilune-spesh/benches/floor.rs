@@ -7,7 +7,7 @@ mod floor {
     use perilune_spesh::backend::clif::{
         AbiParam, BlockArg, CallConv, FunctionBuilder, InstBuilder, Signature, types,
     };
-    use perilune_spesh::backend::{Backend, Compiled, Options};
+    use perilune_spesh::backend::{Backend, Compiled, Generator, Options};
     use perilune_spesh::memory::{Code, CodeMemory, Kind};
     use perilune_spesh::ranges::Ranges;
     use perilune_spesh::reclaim::{Reclaimer, Retired};
@@ -97,8 +97,12 @@ mod floor {
     }
 
     pub fn run() {
-        for (name, verify) in [("", false), (", verified", true)] {
-            let mut backend = Backend::new(Options { verify, ..Options::default() }).unwrap();
+        for (name, verify, generator) in [
+            ("", false, Generator::Linear),
+            (", by Cranelift", false, Generator::Cranelift),
+            (", by Cranelift, verified", true, Generator::Cranelift),
+        ] {
+            let mut backend = Backend::new(Options { verify, generator, ..Options::default() }).unwrap();
             for work in [1, 10, 100] {
                 let bytes = compile(&mut backend, work).bytes.len();
                 let ns = least(20, || {

@@ -1,9 +1,9 @@
 //! Our own code generator: instructions of the processor for what Cranelift's builder has made.
 //!
 //! Most programs end, or have changed what they do, before a function has run for a hundred times what it took
-//! to compile; so code has to be made quickly, and most of the time went into the last step. Cranelift's
-//! generator took 1.2 us for an instruction of intermediate form, three quarters of all that compiling took;
-//! this one takes a fifth of that, and what it makes is as fast ([decision 72]).
+//! to compile; so code has to be made quickly, and most of the time went into the last step. With this one a
+//! function of 300 instructions of the form takes 0.42 of the time that it takes with Cranelift's, from the
+//! builder to bytes, and what it makes is as fast ([decision 72]).
 //!
 //! | step | file | what |
 //! |---|---|---|
@@ -33,7 +33,7 @@
 //!
 //! # What keeps it right
 //! Both generators compile the same random functions, and these are run (`tests.rs`); every recorded script is
-//! run with either; and the fuzzers' programs are compared with the reference. Assertions hold where a mistake
+//! run with this one in several ways, those about machine code with the other, too; and the fuzzers' programs are compared with the reference. Assertions hold where a mistake
 //! would be a wrong value: a move that is not due, a part of an interval without a place, a label that is not
 //! bound. One that fails is caught by who compiles, and the function stays with the interpreter.
 //!
