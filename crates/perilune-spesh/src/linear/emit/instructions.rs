@@ -401,7 +401,7 @@ impl Emitter<'_, '_> {
     fn divide(&mut self, opcode: Opcode, to: Reg, width: Width, args: [Value; 2]) {
         let [a, by] = args.map(|arg| self.operand(arg));
         self.copy_bits(width, RAX, a);
-        let is_constant = matches!(by, Operand::Constant(_));
+        let is_constant = matches!(by, Operand::Constant(n) if n != -1);
         let by = self.not_constant(by);
         let signed = matches!(opcode, Opcode::Sdiv | Opcode::Srem);
         let done = self.asm.label();
