@@ -1,1 +1,0 @@
-local b = require 'cyc_b'; return 'a' .. tostring(b)

@@ -1,1 +1,0 @@
-return 'b' .. tostring(package.loaded.cyc_a)

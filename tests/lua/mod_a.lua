@@ -1,1 +1,0 @@
-local n, p = ...; return { name = n, path = p, count = (count or 0) + 1 }

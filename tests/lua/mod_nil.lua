@@ -1,1 +1,0 @@
-loadedtimes = (loadedtimes or 0) + 1

@@ -1,1 +1,0 @@
-package.loaded[...] = 'set by itself'

@@ -1,1 +1,0 @@
-return 'init ' .. select(2, ...)
