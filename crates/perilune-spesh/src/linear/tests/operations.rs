@@ -1,0 +1,567 @@
+//! What random functions compute: values, memory, operations, conditions and calls.
+
+use super::make::{Maker, Pointer, signature, trusted};
+use super::outside::{CALLEES, Callee, FILLS, POINTED, REACH, TABLE};
+use super::random::{INTEGERS, Kind};
+use crate::backend::clif::condcodes::{FloatCC, IntCC};
+use crate::backend::clif::{
+    CallConv, InstBuilder, MemFlagsData, Opcode, StackSlot, StackSlotData, StackSlotKind, Value, types,
+};
+use crate::backend::constant_at_start;
+use crate::target;
+
+impl Maker<'_, '_> {
+    // -- Values ---------------------------------------------------------------------------------------------
+
+    pub(super) fn have(&mut self, kind: Kind, value: Value) {
+        self.at_hand.values[kind as usize].push(value);
+    }
+
+    pub(super) fn constant(&mut self, kind: Kind) -> Value {
+        if kind == Kind::F64 {
+            let n = self.random.float();
+            return self.b.ins().f64const(n);
+        }
+        let n = self.random.integer();
+        self.integer(kind, n)
+    }
+
+    pub(super) fn integer(&mut self, kind: Kind, n: i64) -> Value {
+        let n = match kind {
+            Kind::I8 => i64::from(n as u8),
+            Kind::I16 => i64::from(n as u16),
+            Kind::I32 => i64::from(n as u32),
+            _ => n,
+        };
+        match self.random.one_in(4) {
+            true => constant_at_start(self.b, kind.ty(), n),
+            false => self.b.ins().iconst(kind.ty(), n),
+        }
+    }
+
+    /// One that is at hand, rather one that nobody has used yet; else a constant.
+    pub(super) fn value(&mut self, kind: Kind) -> Value {
+        let values = &self.at_hand.values[kind as usize];
+        if values.is_empty() {
+            return self.constant(kind);
+        }
+        let mut value = self.random.late(values);
+        for _ in 0..self.random.below(4) {
+            if self.used.contains(&value) {
+                value = self.random.late(values);
+            }
+        }
+        self.used.insert(value);
+        value
+    }
+
+    /// An operand: what is at hand, or is made for this.
+    pub(super) fn operand(&mut self, kind: Kind) -> Value {
+        if self.depth > 3 {
+            return self.value(kind);
+        }
+        self.depth += 1;
+        let value = match self.random.below(16) {
+            0..=2 => self.load(kind),
+            3 => {
+                let value = self.load(kind);
+                self.statement();
+                value
+            }
+            4 | 5 => self.constant(kind),
+            6 if kind == Kind::F64 => self.float_operation(),
+            6 => self.integer_operation(kind),
+            7 if kind != Kind::F64 => self.converted(kind),
+            _ => self.value(kind),
+        };
+        self.depth -= 1;
+        value
+    }
+
+    /// An integer as one of another width.
+    pub(super) fn converted(&mut self, kind: Kind) -> Value {
+        let from = self.random.one_of(&INTEGERS);
+        let value = match from == Kind::I8 && self.random.one_in(2) {
+            true => self.condition_of_8_bits(),
+            false => self.operand(from),
+        };
+        let ins = self.b.ins();
+        match kind.bytes() - from.bytes() {
+            0 => value,
+            1.. if self.random.one_in(2) => ins.sextend(kind.ty(), value),
+            1.. => ins.uextend(kind.ty(), value),
+            _ => ins.ireduce(kind.ty(), value),
+        }
+    }
+
+    // -- Memory ---------------------------------------------------------------------------------------------
+
+    /// A small integer, and what it lies between.
+    pub(super) fn small(&mut self) -> (Value, i64, i64) {
+        if !self.at_hand.small.is_empty() && self.random.one_in(2) {
+            return self.random.late(&self.at_hand.small);
+        }
+        let small = match self.random.below(6) {
+            0 => {
+                let n = self.random.range(-9, 9);
+                (self.integer(Kind::I64, n), n, n)
+            }
+            1 => {
+                let [value, below] = [self.operand(Kind::I64), self.integer(Kind::I64, -8)];
+                (self.b.ins().bor(value, below), -8, -1)
+            }
+            2 => {
+                let kind = self.random.one_of(&INTEGERS[..3]);
+                let [value, bits] = [self.operand(kind), self.integer(kind, 7)];
+                let value = self.b.ins().band(value, bits);
+                (self.b.ins().uextend(types::I64, value), 0, 7)
+            }
+            _ => {
+                let [value, bits] = [self.operand(Kind::I64), self.integer(Kind::I64, 7)];
+                (self.b.ins().band(value, bits), 0, 7)
+            }
+        };
+        if self.random.one_in(2) {
+            self.at_hand.small.push(small);
+        }
+        small
+    }
+
+    /// The sum of a pointer and something else.
+    pub(super) fn sum(&mut self, pointer: Pointer) -> Pointer {
+        let Pointer { value, from, to } = pointer;
+        let (more, least, most) = match self.random.below(5) {
+            0 | 1 => {
+                let n = self.random.range(-40, 40);
+                (self.integer(Kind::I64, n), n, n)
+            }
+            2 => self.small(),
+            _ => {
+                let (value, least, most) = self.small();
+                let shift = self.random.one_of(&[0, 1, 2, 3, 3, 4]);
+                let kind = self.random.integer_kind();
+                let by = self.integer(kind, shift);
+                (self.b.ins().ishl(value, by), least << shift, most << shift)
+            }
+        };
+        let [a, b] = if self.random.one_in(4) { [more, value] } else { [value, more] };
+        Pointer { value: self.b.ins().iadd(a, b), from: from + least, to: to + most }
+    }
+
+    /// An address and an offset of so many bytes of memory.
+    pub(super) fn address(&mut self, bytes: i64) -> (Value, i32) {
+        let mut pointer = match self.random.below(16) {
+            0 => {
+                let n = self.memory as i64;
+                Pointer { value: self.integer(Kind::I64, n), from: 0, to: 0 }
+            }
+            _ => self.random.late(&self.at_hand.pointers),
+        };
+        for _ in 0..self.random.one_of(&[0, 0, 1, 1, 2, 3]) {
+            let sum = self.sum(pointer);
+            if sum.from < REACH.start || sum.to + bytes > REACH.end {
+                break;
+            }
+            pointer = sum;
+            if self.random.one_in(3) {
+                self.at_hand.pointers.push(pointer);
+            }
+        }
+        let mut offset = match self.random.one_in(3) {
+            true => 0,
+            false => self.random.range(REACH.start - pointer.from, REACH.end - bytes - pointer.to),
+        };
+        offset = if self.random.one_in(4) { offset } else { offset & !7 };
+        offset = offset.clamp(REACH.start - pointer.from, REACH.end - bytes - pointer.to);
+        if self.random.one_in(30) {
+            // Far away, and back.
+            let far =
+                self.random.one_of(&[1 << 23, (1 << 24) - 1, 1 << 24, 1 << 26, -(1 << 24), 0x7FFF_F000]);
+            let by = self.integer(Kind::I64, far);
+            return (self.b.ins().iadd(pointer.value, by), (offset - far) as i32);
+        }
+        (pointer.value, offset as i32)
+    }
+
+    pub(super) fn load(&mut self, kind: Kind) -> Value {
+        if !self.at_hand.in_slots.is_empty() && self.random.one_in(10) {
+            let (slot, offset, is) = self.random.late(&self.at_hand.in_slots);
+            if kind.bytes() <= is.bytes() {
+                return self.b.ins().stack_load(types::I64, kind.ty(), slot, offset);
+            }
+        }
+        let (address, offset) = self.address(kind.bytes());
+        self.b.ins().load(kind.ty(), trusted(), address, offset)
+    }
+
+    pub(super) fn store(&mut self) {
+        let kind = self.random.kind(false);
+        if matches!(kind, Kind::I16 | Kind::I32 | Kind::I64) && self.random.one_in(4) {
+            let value = self.operand(kind);
+            let (address, offset) = self.address(1);
+            self.b.ins().istore8(trusted(), value, address, offset);
+            return;
+        }
+        if self.random.one_in(4) {
+            return self.change_in_memory(kind);
+        }
+        let value = self.operand(kind);
+        let (address, offset) = self.address(kind.bytes());
+        self.b.ins().store(trusted(), value, address, offset);
+    }
+
+    /// Loads, computes, and stores at the same place.
+    pub(super) fn change_in_memory(&mut self, kind: Kind) {
+        let (address, offset) = self.address(kind.bytes());
+        let is = self.b.ins().load(kind.ty(), trusted(), address, offset);
+        let value = match kind {
+            Kind::F64 => {
+                let by = self.value(kind);
+                self.b.ins().fsub(by, is)
+            }
+            _ => {
+                let opcode = self.random.one_of(&[Opcode::Iadd, Opcode::Isub, Opcode::Band, Opcode::Bxor]);
+                let by = self.operand(kind);
+                self.binary(opcode, kind, [is, by])
+            }
+        };
+        self.b.ins().store(trusted(), value, address, offset);
+    }
+
+    // -- Operations -----------------------------------------------------------------------------------------
+
+    pub(super) fn binary(&mut self, opcode: Opcode, kind: Kind, [a, b]: [Value; 2]) -> Value {
+        let (inst, dfg) = self.b.ins().Binary(opcode, kind.ty(), a, b);
+        dfg.first_result(inst)
+    }
+
+    pub(super) fn unary(&mut self, opcode: Opcode, kind: Kind, a: Value) -> Value {
+        let (inst, dfg) = self.b.ins().Unary(opcode, kind.ty(), a);
+        dfg.first_result(inst)
+    }
+
+    /// Two operands of one kind, which may be the same.
+    pub(super) fn operands(&mut self, kind: Kind) -> [Value; 2] {
+        let a = self.operand(kind);
+        let b = if self.random.one_in(12) { a } else { self.operand(kind) };
+        [a, b]
+    }
+
+    pub(super) fn integer_operation(&mut self, kind: Kind) -> Value {
+        use Opcode::*;
+        let is_wide = kind.bytes() >= 4;
+        match self.random.below(if is_wide { 20 } else { 12 }) {
+            0..=8 => {
+                let opcode = self.random.one_of(&[Iadd, Iadd, Isub, Isub, Band, Bor, Bxor]);
+                let args = self.operands(kind);
+                self.binary(opcode, kind, args)
+            }
+            9 => {
+                let opcode = self.random.one_of(&[Bnot, Ineg]);
+                let a = self.operand(kind);
+                self.unary(opcode, kind, a)
+            }
+            10 => self.select(kind),
+            11 => self.converted(kind),
+            12 | 13 => {
+                let args = self.operands(kind);
+                self.b.ins().imul(args[0], args[1])
+            }
+            14..=16 => {
+                let opcode = self.random.one_of(&[Ishl, Ushr, Sshr]);
+                let by = self.random.integer_kind();
+                let a = self.operand(kind);
+                let by = if self.random.one_in(2) { self.constant(by) } else { self.operand(by) };
+                self.binary(opcode, kind, [a, by])
+            }
+            17 | 18 => self.divide(kind),
+            _ if kind == Kind::I64 => match self.random.below(4) {
+                0 => {
+                    let args = self.operands(kind);
+                    self.b.ins().umulhi(args[0], args[1])
+                }
+                1 => {
+                    let a = self.operand(Kind::F64);
+                    self.b.ins().bitcast(types::I64, MemFlagsData::new(), a)
+                }
+                _ => {
+                    let a = self.operand(Kind::F64);
+                    self.b.ins().fcvt_to_sint_sat(types::I64, a)
+                }
+            },
+            _ => self.value(kind),
+        }
+    }
+
+    /// Divides by something that is not 0, nor the least integer by -1.
+    pub(super) fn divide(&mut self, kind: Kind) -> Value {
+        use Opcode::*;
+        let opcode = self.random.one_of(&[Udiv, Urem, Sdiv, Srem]);
+        let a = self.operand(kind);
+        let most = if kind == Kind::I32 { i64::from(i32::MAX) } else { i64::MAX };
+        let by = match self.random.below(4) {
+            0 => {
+                let by = self.random.integer();
+                let fits = if kind == Kind::I32 { by as i32 as i64 } else { by };
+                let is_bad = fits == 0 || fits == -1 && opcode == Sdiv;
+                self.integer(kind, if is_bad { 3 } else { by })
+            }
+            1 => {
+                let by = self.operand(kind);
+                let [zero, other] = [0, 5].map(|n| self.integer(kind, n));
+                let is_zero = self.b.ins().icmp(IntCC::Equal, by, zero);
+                self.b.ins().select(is_zero, other, by)
+            }
+            _ => {
+                let [by, one] = [self.operand(kind), self.integer(kind, 1)];
+                self.b.ins().bor(by, one)
+            }
+        };
+        let a = match opcode == Sdiv {
+            true => {
+                let most = self.integer(kind, most);
+                self.b.ins().band(a, most)
+            }
+            false => a,
+        };
+        self.binary(opcode, kind, [a, by])
+    }
+
+    pub(super) fn float_operation(&mut self) -> Value {
+        use Opcode::*;
+        match self.random.below(12) {
+            0..=5 => {
+                let opcode = self.random.one_of(&[Fadd, Fsub, Fmul, Fdiv]);
+                let [mut a, b] = self.operands(Kind::F64);
+                // Cranelift exchanges what it adds and multiplies to have the loaded one second, and takes the
+                // bits of the other, of two that are no numbers.
+                if matches!(opcode, Fadd | Fmul) && self.made_by(a) == Some(Load) {
+                    a = self.b.ins().fabs(a);
+                }
+                self.binary(opcode, Kind::F64, [a, b])
+            }
+            6 | 7 => {
+                let opcode = self.random.one_of(&[Fneg, Fabs, Sqrt, Floor, Ceil, Trunc]);
+                let a = self.operand(Kind::F64);
+                self.unary(opcode, Kind::F64, a)
+            }
+            8 => self.select(Kind::F64),
+            9 => {
+                let a = self.operand(Kind::I64);
+                self.b.ins().bitcast(types::F64, MemFlagsData::new(), a)
+            }
+            _ => {
+                let kind = self.random.one_of(&[Kind::I32, Kind::I64]);
+                let a = self.operand(kind);
+                self.b.ins().fcvt_from_sint(types::F64, a)
+            }
+        }
+    }
+
+    pub(super) fn made_by(&self, value: Value) -> Option<Opcode> {
+        let dfg = &self.b.func.dfg;
+        dfg.value_def(value).inst().map(|inst| dfg.insts[inst].opcode())
+    }
+
+    // -- Conditions -----------------------------------------------------------------------------------------
+
+    pub(super) fn select(&mut self, kind: Kind) -> Value {
+        let condition = self.condition();
+        let [a, b] = self.operands(kind);
+        self.b.ins().select(condition, a, b)
+    }
+
+    /// What a jump or a choice asks: an integer of any kind.
+    pub(super) fn condition(&mut self) -> Value {
+        let kind = self.random.integer_kind();
+        match self.random.below(8) {
+            0..=3 => self.condition_of_8_bits(),
+            4 => self.value(Kind::I8),
+            5 => {
+                let args = self.operands(kind);
+                self.b.ins().band(args[0], args[1])
+            }
+            6 => self.load(kind),
+            _ => self.operand(kind),
+        }
+    }
+
+    pub(super) fn condition_of_8_bits(&mut self) -> Value {
+        let value = match self.random.below(12) {
+            0..=5 => self.compare(),
+            6..=8 => self.compare_floats(),
+            9 => {
+                let args = self.operands(Kind::I8);
+                self.b.ins().band(args[0], args[1])
+            }
+            10 => {
+                // Whether there is room. No limit is near the stack.
+                let pointer = self.b.ins().get_stack_pointer(types::I64);
+                let limit = self.random.one_of(&[0, 1, 4096, -1, i64::MIN, i64::MAX]);
+                let limit = match self.given_word {
+                    Some(given) if self.random.one_in(2) => given,
+                    _ => self.integer(Kind::I64, limit),
+                };
+                let args = if self.random.one_in(2) { [pointer, limit] } else { [limit, pointer] };
+                let condition = self.random.one_of(&CONDITIONS);
+                self.b.ins().icmp(condition, args[0], args[1])
+            }
+            _ => {
+                let [value, zero] = [self.value(Kind::I8), self.integer(Kind::I8, 0)];
+                self.b.ins().icmp(IntCC::Equal, value, zero)
+            }
+        };
+        if self.random.one_in(4) {
+            self.have(Kind::I8, value);
+        }
+        value
+    }
+
+    pub(super) fn compare(&mut self) -> Value {
+        let kind = self.random.integer_kind();
+        let condition = self.random.one_of(&CONDITIONS);
+        let [a, b] = match self.random.below(8) {
+            0..=2 => self.operands(kind),
+            3 | 4 => [self.operand(kind), self.constant(kind)],
+            5 => [self.constant(kind), self.operand(kind)],
+            6 => {
+                let args = self.operands(kind);
+                [self.b.ins().band(args[0], args[1]), self.integer(kind, 0)]
+            }
+            _ => [self.load(kind), self.constant(kind)],
+        };
+        self.b.ins().icmp(condition, a, b)
+    }
+
+    pub(super) fn compare_floats(&mut self) -> Value {
+        let condition = self.random.one_of(&FLOAT_CONDITIONS);
+        let [a, b] = self.operands(Kind::F64);
+        self.b.ins().fcmp(condition, a, b)
+    }
+
+    // -- Calls ----------------------------------------------------------------------------------------------
+
+    /// Calls a function; the rare way is that which changes no register.
+    pub(super) fn call(&mut self) {
+        let n = self.random.below(CALLEES.len());
+        let callee = &CALLEES[n];
+        let words = callee.parameters.iter().filter(|&&kind| kind != Kind::F64).count();
+        if words <= 5 && self.random.one_in(2) {
+            return self.call_rarely(callee);
+        }
+        let args = self.arguments(callee.parameters);
+        let address = self.callee(n);
+        let signature = signature(CallConv::SystemV, callee.parameters, callee.results);
+        let signature = self.b.import_signature(signature);
+        let call = self.b.ins().call_indirect(signature, address, &args);
+        let results = self.b.inst_results(call).to_vec();
+        for (&kind, value) in callee.results.iter().zip(results) {
+            self.have(kind, value);
+        }
+    }
+
+    /// Its address: a constant, or from memory.
+    pub(super) fn callee(&mut self, n: usize) -> Value {
+        match self.random.one_in(3) {
+            true => {
+                let pointer = self.at_hand.pointers[0].value;
+                self.b.ins().load(types::I64, trusted(), pointer, TABLE + 8 * n as i32)
+            }
+            false => self.integer(Kind::I64, (CALLEES[n].address)() as i64),
+        }
+    }
+
+    pub(super) fn arguments(&mut self, kinds: &[Kind]) -> Vec<Value> {
+        kinds
+            .iter()
+            .map(|&kind| match kind {
+                Kind::Pointer => self.pointed(),
+                kind => self.operand(kind),
+            })
+            .collect()
+    }
+
+    /// Some bytes of memory or of the stack.
+    pub(super) fn pointed(&mut self) -> Value {
+        if !self.at_hand.in_slots.is_empty() && self.random.one_in(3) {
+            let (slot, offset, _) = self.random.late(&self.at_hand.in_slots);
+            if offset == 0 {
+                return self.b.ins().stack_addr(types::I64, slot, 0);
+            }
+        }
+        match self.address(POINTED) {
+            (address, 0) => address,
+            (address, offset) => {
+                let offset = self.integer(Kind::I64, offset.into());
+                self.b.ins().iadd(address, offset)
+            }
+        }
+    }
+
+    pub(super) fn call_rarely(&mut self, callee: &Callee) {
+        let slot = self.slot();
+        let mut args = vec![
+            self.integer(Kind::I64, (callee.address)() as i64),
+            self.b.ins().stack_addr(types::I64, slot, 0),
+        ];
+        args.extend(self.arguments(callee.parameters));
+        let parameters = [&[Kind::I64, Kind::I64], callee.parameters].concat();
+        let signature = self.b.import_signature(signature(CallConv::PreserveAll, &parameters, &[]));
+        let by = self.integer(Kind::I64, target::preserving as *const () as i64);
+        self.b.ins().call_indirect(signature, by, &args);
+        for (&kind, at) in callee.results.iter().zip([0, 8]) {
+            let at = if kind == Kind::F64 { target::FLOAT_RESULT } else { at };
+            let value = self.b.ins().stack_load(types::I64, kind.ty(), slot, at);
+            self.have(kind, value);
+            // The rest of the slot is anything.
+            self.at_hand.in_slots.push((slot, at, kind));
+        }
+    }
+
+    pub(super) fn slot(&mut self) -> StackSlot {
+        let size = target::RESULTS_SIZE + self.random.below(3) as u32 * 8;
+        self.b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3))
+    }
+
+    /// A slot, filled by a function.
+    pub(super) fn fill_slot(&mut self) {
+        let slot = self.slot();
+        let callee = &CALLEES[FILLS];
+        let signature = signature(CallConv::SystemV, callee.parameters, callee.results);
+        let signature = self.b.import_signature(signature);
+        let args = [self.b.ins().stack_addr(types::I64, slot, 0), self.operand(Kind::I64)];
+        let address = self.callee(FILLS);
+        self.b.ins().call_indirect(signature, address, &args);
+        self.at_hand.in_slots.extend([0, 8, 16].map(|at| (slot, at, Kind::I64)));
+    }
+}
+
+const CONDITIONS: [IntCC; 10] = [
+    IntCC::Equal,
+    IntCC::NotEqual,
+    IntCC::SignedLessThan,
+    IntCC::SignedGreaterThanOrEqual,
+    IntCC::SignedGreaterThan,
+    IntCC::SignedLessThanOrEqual,
+    IntCC::UnsignedLessThan,
+    IntCC::UnsignedGreaterThanOrEqual,
+    IntCC::UnsignedGreaterThan,
+    IntCC::UnsignedLessThanOrEqual,
+];
+
+const FLOAT_CONDITIONS: [FloatCC; 14] = [
+    FloatCC::Ordered,
+    FloatCC::Unordered,
+    FloatCC::Equal,
+    FloatCC::NotEqual,
+    FloatCC::OrderedNotEqual,
+    FloatCC::UnorderedOrEqual,
+    FloatCC::LessThan,
+    FloatCC::LessThanOrEqual,
+    FloatCC::GreaterThan,
+    FloatCC::GreaterThanOrEqual,
+    FloatCC::UnorderedOrLessThan,
+    FloatCC::UnorderedOrLessThanOrEqual,
+    FloatCC::UnorderedOrGreaterThan,
+    FloatCC::UnorderedOrGreaterThanOrEqual,
+];
