@@ -246,7 +246,9 @@ impl Emitter<'_, '_> {
                 self.asm.store(width, mem, SCRATCH);
             }
             Operand::Mem(from) => {
-                let by = if mem.index.is_some_and(|(index, _)| index == RAX) { RCX } else { RAX };
+                // Base or index is the scratch register; the other one may be any.
+                let is_part = |r| mem.base == Base::Reg(r) || mem.index.is_some_and(|of| of.0 == r);
+                let by = if is_part(RAX) { RCX } else { RAX };
                 self.asm.float_of_bits(FLOAT_SCRATCH, by);
                 self.asm.load(width, by, from);
                 self.asm.store(width, mem, by);

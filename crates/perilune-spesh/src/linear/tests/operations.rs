@@ -174,13 +174,23 @@ impl Maker<'_, '_> {
         offset = if self.random.one_in(4) { offset } else { offset & !7 };
         offset = offset.clamp(REACH.start - pointer.from, REACH.end - bytes - pointer.to);
         if self.random.one_in(30) {
-            // Far away, and back.
-            let far =
-                self.random.one_of(&[1 << 23, (1 << 24) - 1, 1 << 24, 1 << 26, -(1 << 24), 0x7FFF_F000]);
-            let by = self.integer(Kind::I64, far);
-            return (self.b.ins().iadd(pointer.value, by), (offset - far) as i32);
+            return self.far_and_back(pointer.value, offset);
         }
         (pointer.value, offset as i32)
+    }
+
+    /// The same place, said with larger numbers.
+    fn far_and_back(&mut self, pointer: Value, offset: i64) -> (Value, i32) {
+        if self.random.one_in(3) {
+            // So far that no offset brings it back.
+            let (far, shift) = (self.random.range(1 << 30, 1 << 40), self.random.range(1, 3));
+            let [away, far, by] = [-(far << shift), far, shift].map(|n| self.integer(Kind::I64, n));
+            let [there, back] = [self.b.ins().iadd(pointer, away), self.b.ins().ishl(far, by)];
+            return (self.b.ins().iadd(there, back), offset as i32);
+        }
+        let far = self.random.one_of(&[1 << 23, (1 << 24) - 1, 1 << 24, 1 << 26, -(1 << 24), 0x7FFF_F000]);
+        let by = self.integer(Kind::I64, far);
+        (self.b.ins().iadd(pointer, by), (offset - far) as i32)
     }
 
     pub(super) fn load(&mut self, kind: Kind) -> Value {

@@ -166,9 +166,12 @@ fn remove(func: &mut Function, inst: Inst, n: u64) {
 
 /// Whether the instruction may be taken out: it is no constant that something needs.
 fn can_go(func: &Function, inst: Inst) -> bool {
-    let opcode = func.dfg.insts[inst].opcode();
-    let is_constant = matches!(opcode, Opcode::Iconst | Opcode::F64const);
-    func.layout.inst_block(inst).is_some() && !opcode.is_terminator() && !is_constant
+    let is_last = func.dfg.insts[inst].opcode().is_terminator();
+    func.layout.inst_block(inst).is_some() && !is_last && !is_constant(func, inst)
+}
+
+fn is_constant(func: &Function, inst: Inst) -> bool {
+    matches!(func.dfg.insts[inst].opcode(), Opcode::Iconst | Opcode::F64const)
 }
 
 /// Takes out so many instructions at once.
@@ -204,16 +207,13 @@ fn is_operand_instead(func: &mut Function, inst: Inst, is_wrong: &dyn Fn(&Functi
     })
 }
 
-/// What makes nothing but results that nobody uses goes.
+/// Constants that nobody uses go: all that has been taken out has left some.
 fn drop_unused(func: &mut Function) {
     let all = insts(func);
     let used: HashSet<Value> =
         all.iter().flat_map(|&inst| func.dfg.inst_values(inst).collect::<Vec<_>>()).collect();
     for inst in all {
-        if let [result] = func.dfg.inst_results(inst)[..]
-            && !used.contains(&result)
-            && !func.dfg.insts[inst].opcode().is_call()
-        {
+        if is_constant(func, inst) && !used.contains(&func.dfg.first_result(inst)) {
             func.layout.remove_inst(inst);
         }
     }
