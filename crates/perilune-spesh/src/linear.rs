@@ -43,8 +43,8 @@
 //! - *A graph of interferences.* Splitting is what matters here: most values live from a hot way into many cold
 //!   ones, and are to be in registers on the first alone.
 //! - *An assembler of a crate.* Cranelift's own has a type for each instruction and form of operands, a
-//!   thousand; we write sixty, nearly all by one function that knows how operands are encoded.
-//! - *Trampolines for constants of 64 bits, and calls relative to the code*: helpers may lie anywhere.
+//!   thousand; we write some sixty, nearly all by one function that knows how operands are encoded.
+//! - *Calls relative to the code*: helpers may lie anywhere, and code runs wherever it lies.
 //!
 //! [decision 72]: ../../../docs/decisions/0072-a-code-generator-of-our-own.md
 

@@ -11,7 +11,7 @@ use super::moves::{self, FLOAT_SCRATCH, From, SCRATCH, Spot};
 use super::scan::{Allocation, are_split};
 use super::{constant, slot};
 use crate::backend::clif::condcodes::{CondCode, FloatCC, IntCC};
-use crate::backend::clif::{Inst, InstructionData, Opcode, SigRef, StackSlot, Type, Value, types};
+use crate::backend::clif::{Inst, InstructionData, Opcode, StackSlot, Type, Value, types};
 use crate::positions::{Place, Positions};
 
 /// Moves that are made at once.

@@ -9,9 +9,10 @@
 use cranelift_codegen::packed_option::PackedOption;
 use std::ops::Range;
 
+use super::intervals::ARGUMENTS;
 use crate::backend::clif::{
-    Block, BlockCall, Function, Inst, InstructionData, Opcode, StackSlot, Type, Value, condcodes::FloatCC,
-    types,
+    AbiParam, Block, BlockCall, CallConv, Function, Inst, InstructionData, Opcode, Signature, StackSlot,
+    Type, Value, condcodes::FloatCC, types,
 };
 use crate::target;
 
@@ -141,6 +142,9 @@ impl<'f> Form<'f> {
             has_avx: target::has_avx(),
             cold: 0,
         };
+        if !is_known_call(&func.signature, ARGUMENTS.len()) {
+            return None;
+        }
         form.set_order();
         form.number()?;
         form.find_loops();
@@ -210,9 +214,8 @@ impl<'f> Form<'f> {
             };
             ways.len() > 1 && ways.iter().all(same)
         };
-        let (m, &parameter) = before.iter().enumerate().find(|&(m, _)| same(m))?;
-        (self.ty(parameter) == self.ty(self.passed[ways[0].start + n]) && m < n)
-            .then(|| self.value(parameter))
+        let (_, &parameter) = before.iter().enumerate().find(|&(m, _)| same(m))?;
+        (self.ty(parameter) == self.ty(self.passed[ways[0].start + n])).then(|| self.value(parameter))
     }
 
     pub(super) fn at(&self, value: Value) -> Where {
@@ -466,6 +469,7 @@ impl<'f> Form<'f> {
         let dfg = &self.func.dfg;
         let data = &dfg.insts[inst];
         let is_type = |ty: Type| matches!(ty, types::I8 | types::I16 | types::I32 | types::I64 | types::F64);
+        let is_integer = || dfg.inst_args(inst).iter().all(|&value| dfg.value_type(value).is_int());
         let types_known = dfg.inst_values(inst).chain(dfg.inst_results(inst).iter().copied());
         let mut types_known = types_known.map(|value| dfg.value_type(value));
         if !types_known.all(is_type) {
@@ -498,14 +502,6 @@ impl<'f> Form<'f> {
             | Opcode::Load
             | Opcode::Store
             | Opcode::Istore8
-            | Opcode::Iadd
-            | Opcode::Isub
-            | Opcode::Band
-            | Opcode::Bor
-            | Opcode::Bxor
-            | Opcode::Bnot
-            | Opcode::Ineg
-            | Opcode::Icmp
             | Opcode::Fcmp
             | Opcode::Uextend
             | Opcode::Sextend
@@ -525,6 +521,14 @@ impl<'f> Form<'f> {
             | Opcode::Jump
             | Opcode::Return
             | Opcode::Trap => true,
+            Opcode::Iadd
+            | Opcode::Isub
+            | Opcode::Band
+            | Opcode::Bor
+            | Opcode::Bxor
+            | Opcode::Bnot
+            | Opcode::Ineg
+            | Opcode::Icmp => is_integer(),
             Opcode::Imul | Opcode::Ishl | Opcode::Ushr | Opcode::Sshr => wide,
             Opcode::Udiv | Opcode::Urem | Opcode::Sdiv | Opcode::Srem => wide,
             Opcode::Umulhi => result == Some(types::I64),
@@ -536,7 +540,15 @@ impl<'f> Form<'f> {
                 let from = dfg.value_type(dfg.inst_args(inst)[0]);
                 matches!((from, result), (types::I64, Some(types::F64)) | (types::F64, Some(types::I64)))
             }
-            Opcode::CallIndirect | Opcode::ReturnCallIndirect => true,
+            Opcode::CallIndirect | Opcode::ReturnCallIndirect => {
+                let InstructionData::CallIndirect { opcode, sig_ref, .. } = *data else { return false };
+                let signature = &dfg.signatures[sig_ref];
+                // A word more than there are registers is on the stack, which a function that goes has not.
+                let most = if opcode == Opcode::CallIndirect { usize::MAX } else { ARGUMENTS.len() };
+                // What changes no register gives nothing in one.
+                let gives = signature.call_conv != CallConv::PreserveAll || signature.returns.is_empty();
+                gives && is_known_call(signature, most)
+            }
             _ => false,
         }
     }
@@ -572,7 +584,7 @@ impl<'f> Form<'f> {
             InstructionData::Store { args, offset, .. } => (args[1], offset),
             _ => return,
         };
-        if i64::from(i32::from(offset)).abs() < FAR {
+        if (-FAR..FAR).contains(&i64::from(i32::from(offset))) {
             uses[self.value(address).as_u32() as usize].in_addresses += 1;
         }
     }
@@ -582,7 +594,7 @@ impl<'f> Form<'f> {
     fn is_address(&self, args: [Value; 2], place: usize, of: Uses) -> bool {
         let constant = self.integer_of(args[1]).or_else(|| self.integer_of(args[0]));
         match constant {
-            Some(n) => n.abs() < FAR,
+            Some(n) => (-FAR..FAR).contains(&n),
             None => {
                 let bounds = &self.blocks[place];
                 of.all == 1 && (bounds.head..=bounds.last).contains(&of.user)
@@ -789,6 +801,18 @@ impl<'f> Form<'f> {
             }
         }
     }
+}
+
+/// Whether all results, and all parameters but for words beyond so many, are in registers.
+fn is_known_call(signature: &Signature, words: usize) -> bool {
+    let count =
+        |of: &[AbiParam], is_float: bool| of.iter().filter(|p| p.value_type.is_float() == is_float).count();
+    let (given, got) = (&signature.params, &signature.returns);
+    count(given, false) <= words
+        && count(given, true) <= 8
+        && count(got, false) <= 2
+        && count(got, true) <= 2
+        && (signature.call_conv != CallConv::Tail || got.len() <= 1)
 }
 
 /// Where a way leads: past blocks that only lead on.

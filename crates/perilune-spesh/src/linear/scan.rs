@@ -192,7 +192,7 @@ impl Scan<'_, '_> {
             }
             is_active
         });
-        let (active, mut n) = (&mut self.active, 0);
+        let active = &mut self.active;
         let mut at = 0;
         inactive.retain(|&part| {
             at += 1;
@@ -206,7 +206,6 @@ impl Scan<'_, '_> {
             let is_active = interval.covers(position);
             if is_active {
                 active.push(part);
-                n += 1;
             }
             !is_active && interval.end() > position
         });
@@ -289,8 +288,8 @@ impl Scan<'_, '_> {
         let wished = [wish.other.and_then(|other| self.first[other as usize]), wish.register];
         for r in [self.first[own.name as usize]].into_iter().chain(wished).flatten() {
             if Self::registers(class).contains(&r) && suffices(r) {
-                self.give(part, r);
-                return self.split_at(part, free[r as usize], end);
+                self.give(part, r, free[r as usize]);
+                return true;
             }
         }
         let enough = Self::registers(class).iter().copied().filter(|&r| suffices(r));
@@ -300,27 +299,22 @@ impl Scan<'_, '_> {
             (must_be_saved, Self::is_saved(class, r), free[r as usize].min(end))
         });
         if let Some(r) = best {
-            self.give(part, r);
-            return self.split_at(part, free[r as usize], end);
+            self.give(part, r, free[r as usize]);
+            return true;
         }
         let longest = Self::registers(class).iter().copied().max_by_key(|&r| free[r as usize]);
         let r = longest.expect("there are registers");
         let until = free[r as usize];
         // It has to be free where the part is made, or read, and until the instruction is over.
-        let is_some_time = until > start && until > first.at && until / 4 > start / 4;
-        // Another value may be moved out of the way for less than this one costs to be loaded again.
-        let cost = match is_some_time {
-            true => self.reload_cost(part, until),
-            false => u64::MAX,
-        };
-        if is_some_time && cost > 0 && self.displace(part, wanted, cost) {
-            return true;
-        }
-        if !is_some_time {
+        if until <= start || until <= first.at || until / 4 <= start / 4 {
             return false;
         }
-        self.give(part, r);
-        self.split_at(part, until, end)
+        // Another value may be moved out of the way for less than this one costs to be loaded again.
+        let cost = self.reload_cost(part, until);
+        if cost == 0 || !self.displace(part, wanted, cost) {
+            self.give(part, r, until);
+        }
+        true
     }
 
     /// How often a part is expected to be loaded that has no register from this position on, until it is read.
@@ -329,7 +323,9 @@ impl Scan<'_, '_> {
         self.times(self.best_split(from, next))
     }
 
-    fn give(&mut self, part: u32, r: u8) {
+    /// The part gets a register that is free up to this position: if it is needed for longer the rest is put
+    /// off.
+    fn give(&mut self, part: u32, r: u8, until: u32) {
         let own = self.part(part);
         own.home = Some(Home::Register(r));
         let (class, name) = (own.class, own.name as usize);
@@ -338,14 +334,9 @@ impl Scan<'_, '_> {
         }
         self.first[name].get_or_insert(r);
         self.active.push(part);
-    }
-
-    /// Its register is free up to this position: if it is needed for longer the rest is put off.
-    fn split_at(&mut self, part: u32, until: u32, end: u32) -> bool {
-        if until < end {
+        if until < self.parts[part as usize].end() {
             self.put_off(part, until);
         }
-        true
     }
 
     /// From this position on a part has no register, until where it is worth one. What is left of it may be
@@ -478,11 +469,10 @@ impl Scan<'_, '_> {
         if costs[r as usize] >= most {
             return false;
         }
+        let until = own.meets_ranges(self.taken(class, r)).unwrap_or(u32::MAX);
         self.evict(part, r);
-        let end = self.parts[part as usize].end();
-        self.give(part, r);
-        let until = self.parts[part as usize].meets_ranges(self.taken(class, r)).unwrap_or(u32::MAX);
-        self.split_at(part, until, end)
+        self.give(part, r, until);
+        true
     }
 
     /// Values that are in this register where the part needs it give it up.
@@ -559,8 +549,7 @@ impl Scan<'_, '_> {
         let until = blocked[r as usize];
         assert!(until > start, "a register that is to be taken is not blocked");
         self.evict(part, r);
-        self.give(part, r);
-        self.split_at(part, until, end);
+        self.give(part, r, until);
     }
 
     /// Another value is read before this one, which is read here: it is loaded then, and not before.

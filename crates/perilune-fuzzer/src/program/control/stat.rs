@@ -250,7 +250,7 @@ impl Control<'_> {
             18 => format!("for {q} = 1, {n}, 0 do end"),
             19 => format!("for {q} = 'x', 2 do end"),
             20 => format!("for {q} = 1, {t} do end"),
-            21 => format!("for {q} in {n} do end"),
+            21 => format!("for {q} in {n} do tick() end"),
             22 => format!("local {q} <close> = {n}"),
             23 => format!("note(string.rep({t}, 2))"),
             24 => format!("note(('x'):rep(1, {t}))"),

@@ -183,7 +183,7 @@ impl Emitter<'_, '_> {
                 self.branch(place, flags);
             }
             InstructionData::MultiAry { opcode: Opcode::Return, .. } => self.give_back(inst),
-            InstructionData::CallIndirect { opcode, sig_ref, .. } => self.call(inst, opcode, sig_ref),
+            InstructionData::CallIndirect { opcode, .. } => self.call(inst, opcode),
             InstructionData::Trap { .. } => {
                 self.traps.push(self.asm.at());
                 self.asm.trap();
@@ -357,8 +357,8 @@ impl Emitter<'_, '_> {
     fn subtract(&mut self, to: Reg, width: Width, args: [Value; 2]) {
         let [a, b] = args.map(|arg| self.operand(arg));
         match (a, b) {
-            (Operand::Reg(a), Operand::Constant(n)) if a != to && i32::try_from(-n).is_ok() => {
-                self.asm.lea(to, Mem::at(a, -n as i32));
+            (Operand::Reg(a), Operand::Constant(n)) if a != to && i32::try_from(n.wrapping_neg()).is_ok() => {
+                self.asm.lea(to, Mem::at(a, n.wrapping_neg() as i32));
             }
             _ => {
                 self.copy_bits(width, to, a);
@@ -575,7 +575,7 @@ impl Emitter<'_, '_> {
         self.asm.ret();
     }
 
-    fn call(&mut self, inst: Inst, opcode: Opcode, _signature: SigRef) {
+    fn call(&mut self, inst: Inst, opcode: Opcode) {
         let args = self.form.func.dfg.inst_args(inst);
         let (callee, args) = (args[0], &args[1..]);
         let at = 4 * self.at;
