@@ -35,9 +35,10 @@ use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::SecondaryMap;
-use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::isa::{self, OwnedTargetIsa, TargetFrontendConfig};
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use cranelift_codegen::{CompiledCode, Context, FinalizedMachReloc, FinalizedRelocTarget};
+use std::cell::Cell;
 use std::fmt;
 
 /// The calling convention of functions that may end in tail calls. With few parameters and one result it is
@@ -156,6 +157,12 @@ impl Buffers {
     }
 }
 
+/// The processor and the system, without what not all of them have.
+fn host() -> isa::Builder {
+    let host = isa::lookup_by_name("x86_64-unknown-linux-gnu");
+    host.expect("the feature of this processor is in Cargo.toml")
+}
+
 /// The name that a function goes by in itself.
 const ITSELF: UserExternalName = UserExternalName { namespace: 0, index: 0 };
 
@@ -164,8 +171,7 @@ impl Backend {
     pub fn new(options: Options) -> Result<Backend, Unsupported> {
         let features = target::features().map_err(Unsupported)?;
         let flags = Flags::new(shared_settings(options));
-        let host = cranelift_codegen::isa::lookup_by_name("x86_64-unknown-linux-gnu");
-        let mut isa = host.expect("the feature of this processor is in Cargo.toml");
+        let mut isa = host();
         for feature in features {
             isa.enable(feature).expect("target.rs has Cranelift's names");
         }
@@ -233,10 +239,47 @@ impl Backend {
     }
 }
 
+/// What functions are built in that nobody compiles.
+struct Sketch {
+    function: Function,
+    builder: FunctionBuilderContext,
+    target: TargetFrontendConfig,
+}
+
+impl Sketch {
+    fn new() -> Box<Sketch> {
+        let host = host();
+        let pointer_width = host.triple().pointer_width().expect("the host's is known");
+        let target =
+            TargetFrontendConfig { default_call_conv: JUMPING, pointer_width, page_size_align_log2: 12 };
+        Box::new(Sketch { function: Function::new(), builder: FunctionBuilderContext::new(), target })
+    }
+}
+
+thread_local! {
+    /// Taken while it is in use, and lost to a panic.
+    static SKETCH: Cell<Option<Box<Sketch>>> = const { Cell::new(None) };
+}
+
+/// Builds a function of this signature that nobody compiles, and returns what `build` does. As for
+/// [`Backend::compile`] all blocks are to be sealed and filled.
+pub fn sketch<R>(signature: Signature, build: impl FnOnce(&mut FunctionBuilder<'_>) -> R) -> R {
+    let mut sketch = SKETCH.take().unwrap_or_else(Sketch::new);
+    let Sketch { function, builder, target } = &mut *sketch;
+    function.clear();
+    function.signature = signature;
+    let mut builder = FunctionBuilder::new(function, builder);
+    let result = build(&mut builder);
+    builder.finalize(*target);
+    SKETCH.set(Some(sketch));
+    result
+}
+
 /// Takes out what nobody uses the results of. The code generator does so as well, but leaves loads, and what
 /// they need.
 fn drop_unused(func: &mut Function) {
     let mut uses: SecondaryMap<Value, u32> = SecondaryMap::new();
+    uses.resize(func.dfg.num_values());
     for block in func.layout.blocks() {
         for inst in func.layout.block_insts(block) {
             for value in func.dfg.inst_values(inst) {

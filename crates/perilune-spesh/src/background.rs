@@ -59,11 +59,11 @@ use std::time::{Duration, Instant};
 /// Bytes of the compiling thread's stack.
 const STACK: usize = 2 << 20;
 /// Processor time from the program's beginning to its first tick.
-const FIRST: Duration = Duration::from_millis(4);
+const FIRST: Duration = Duration::from_micros(2500);
 /// From new machine code to the next tick: what the program does now, or soon, has none yet, often as not.
 const SOON: Duration = Duration::from_millis(1);
 /// The least time from one tick to the next.
-const SHORTEST: Duration = Duration::from_millis(2);
+const SHORTEST: Duration = Duration::from_micros(1500);
 /// The most.
 const LONGEST: Duration = Duration::from_millis(5);
 /// In between: this part of what the program has taken.

@@ -65,8 +65,8 @@ pub(crate) fn compile(func: &Function) -> Option<Compiled> {
     let needed = intervals::needed(&form);
     let intervals = intervals::intervals(&form, &needed);
     let taken = intervals::taken(&form);
-    let found = scan::allocate(&form, intervals, &taken);
-    let emit::Written { bytes, positions, frame, traps } = emit::emit(&form, &needed, &found)?;
+    let found = scan::allocate(&form, &needed.sets, intervals, &taken);
+    let emit::Written { bytes, positions, frame, traps } = emit::emit(&form, &needed.sets, &found)?;
     Some(Compiled { bytes, positions, frame, traps, listing: None })
 }
 

@@ -302,10 +302,7 @@ pub const MOST_PASSES: usize = 3;
 
 /// Makes the first pass.
 pub fn draft(task: Task<'_>) -> Draft {
-    let mut context = clif::FunctionBuilderContext::new();
-    let mut function = clif::Function::with_name_signature(clif::UserFuncName::default(), signature());
-    let mut b = FunctionBuilder::new(&mut function, &mut context);
-    Lowering::new(&mut b, task, None).run()
+    backend::sketch(signature(), |b| Lowering::new(b, task, None).run())
 }
 
 /// Builds the body from what the last pass has found, which is then what this one has. `false`: that is

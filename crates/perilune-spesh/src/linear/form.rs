@@ -6,7 +6,6 @@
 //! Constants are where they are used, too. All other values have a [`Name`], and the allocator finds room for
 //! it.
 
-use cranelift_codegen::packed_option::PackedOption;
 use std::ops::Range;
 
 use super::intervals::ARGUMENTS;
@@ -98,9 +97,12 @@ pub(super) struct Form<'f> {
     passed: Vec<Value>,
     /// By number; `None` where a block begins.
     pub insts: Vec<Option<Inst>>,
-    /// Which value each stands for, if it is another one.
-    stands: Vec<PackedOption<Value>>,
+    /// Which value each stands for: itself, most of them.
+    stands: Vec<Value>,
+    /// What has been found of values that stand for themselves.
     wheres: Vec<Where>,
+    /// The same of all values.
+    ats: Vec<Where>,
     pub classes: Vec<Class>,
     /// Results of floats need not be where the first operand is ([`target::has_avx`]).
     pub has_avx: bool,
@@ -136,8 +138,9 @@ impl<'f> Form<'f> {
             ways: Vec::new(),
             passed: Vec::new(),
             insts: Vec::new(),
-            stands: vec![PackedOption::default(); func.dfg.num_values()],
+            stands: func.dfg.values().map(|value| func.dfg.resolve_aliases(value)).collect(),
             wheres: vec![Where::Nowhere; func.dfg.num_values()],
+            ats: Vec::new(),
             classes: Vec::new(),
             has_avx: target::has_avx(),
             cold: 0,
@@ -150,19 +153,26 @@ impl<'f> Form<'f> {
         form.find_loops();
         form.find_same();
         form.find_places()?;
+        form.tell_all();
         Some(form)
     }
 
     /// The value that this one stands for: fewer bits of another are in the same register, and a parameter may
     /// always be what something else is.
     pub(super) fn value(&self, value: Value) -> Value {
-        let mut value = self.func.dfg.resolve_aliases(value);
+        let mut value = value;
         loop {
-            value = match self.stands[value.as_u32() as usize].expand() {
-                Some(other) => other,
-                None => return value,
-            };
+            let other = self.stands[value.as_u32() as usize];
+            if other == value {
+                return value;
+            }
+            value = other;
         }
+    }
+
+    /// Whether the value stands for itself.
+    fn is_itself(&self, value: Value) -> bool {
+        self.stands[value.as_u32() as usize] == value
     }
 
     /// Finds out which values stand for others.
@@ -171,7 +181,7 @@ impl<'f> Form<'f> {
         for inst in self.insts.iter().flatten() {
             if let InstructionData::Unary { opcode: Opcode::Ireduce, arg } = dfg.insts[*inst] {
                 let result = dfg.first_result(*inst);
-                self.stands[result.as_u32() as usize] = dfg.resolve_aliases(arg).into();
+                self.stands[result.as_u32() as usize] = self.stands[arg.as_u32() as usize];
             }
         }
         // The ways that lead to each block.
@@ -184,17 +194,30 @@ impl<'f> Form<'f> {
             for (place, ways) in ways.iter().enumerate().skip(1) {
                 let parameters = dfg.block_params(self.order[place]);
                 for (n, &parameter) in parameters.iter().enumerate() {
-                    if self.stands[parameter.as_u32() as usize].is_some() {
+                    if !self.is_itself(parameter) {
                         continue;
                     }
                     let same = self.same_as_passed(ways, n, parameter);
                     let same = same.or_else(|| self.same_as_before(ways, n, &parameters[..n]));
                     if let Some(same) = same {
-                        self.stands[parameter.as_u32() as usize] = same.into();
+                        self.stands[parameter.as_u32() as usize] = same;
                     }
                 }
             }
         }
+        for value in dfg.values() {
+            self.stands[value.as_u32() as usize] = self.value(value);
+        }
+    }
+
+    /// What has been found of values is known of those that stand for them.
+    fn tell_all(&mut self) {
+        let of = |value: Value| match self.wheres[self.value(value).as_u32() as usize] {
+            // Of fewer bits it may be another one.
+            Where::Integer(n) => Where::Integer(sign_extended(n, self.ty(value))),
+            other => other,
+        };
+        self.ats = self.func.dfg.values().map(of).collect();
     }
 
     /// What parameter `n` gets on all ways, if it is one value besides itself.
@@ -219,11 +242,7 @@ impl<'f> Form<'f> {
     }
 
     pub(super) fn at(&self, value: Value) -> Where {
-        match self.wheres[self.value(value).as_u32() as usize] {
-            // Of fewer bits it may be another one.
-            Where::Integer(n) => Where::Integer(sign_extended(n, self.ty(value))),
-            other => other,
-        }
+        self.ats[value.as_u32() as usize]
     }
 
     pub(super) fn name(&self, value: Value) -> Option<Name> {
@@ -360,7 +379,7 @@ impl<'f> Form<'f> {
             for way in self.ways(place) {
                 let parameters = dfg.block_params(self.order[way.to]);
                 for (parameter, &value) in parameters.iter().zip(&self.passed[way.passed.clone()]) {
-                    if self.stands[parameter.as_u32() as usize].is_none() {
+                    if self.is_itself(*parameter) {
                         let uses = &mut uses[self.value(value).as_u32() as usize];
                         uses.all += 1;
                         uses.user = bounds.last;
@@ -455,7 +474,7 @@ impl<'f> Form<'f> {
                 self.count_address(data, &mut uses);
             }
             for &param in dfg.block_params(self.order[place]) {
-                let is_own = self.stands[param.as_u32() as usize].is_none();
+                let is_own = self.is_itself(param);
                 if uses[param.as_u32() as usize].all > 0 && is_own {
                     self.wheres[param.as_u32() as usize] = self.named(param);
                 }

@@ -8,6 +8,7 @@
 
 use super::form::{Class, Form, Name, Need};
 use crate::backend::clif::{CallConv, InstructionData, Opcode};
+use smallvec::SmallVec;
 
 /// From the first position to before the second.
 pub(super) type Range = (u32, u32);
@@ -42,9 +43,9 @@ pub(super) struct Interval {
     pub name: Name,
     pub class: Class,
     /// In order, none touching the next.
-    pub ranges: Vec<Range>,
+    pub ranges: SmallVec<[Range; 2]>,
     /// In order.
-    pub uses: Vec<Use>,
+    pub uses: SmallVec<[Use; 2]>,
     pub home: Option<Home>,
     /// The first range that has not ended where the allocator is.
     pub current: usize,
@@ -109,90 +110,157 @@ impl Interval {
     pub(super) fn split(&mut self, position: u32) -> Interval {
         assert!(self.start() < position && position < self.end(), "a split lies within");
         let first = self.ranges.partition_point(|range| range.1 <= position);
-        let mut ranges = self.ranges.split_off(first);
+        let mut ranges: SmallVec<[Range; 2]> = self.ranges.drain(first..).collect();
         if ranges[0].0 < position {
             self.ranges.push((ranges[0].0, position));
             ranges[0].0 = position;
         }
-        let uses = self.uses.split_off(self.uses.partition_point(|of| of.at < position));
+        let first = self.uses.partition_point(|of| of.at < position);
+        let uses = self.uses.drain(first..).collect();
         Interval { name: self.name, class: self.class, ranges, uses, home: None, current: 0 }
     }
 }
 
-/// Values that are needed where blocks begin, a bit for each name.
+/// Values that are needed where blocks begin: a bit for each that is needed in another block than the one that
+/// makes it.
 pub(super) struct Sets {
     words: usize,
     bits: Vec<u64>,
+    /// The values that have a bit, in that order.
+    names: Vec<Name>,
 }
 
 impl Sets {
-    fn new(sets: usize, names: usize) -> Sets {
-        let words = names.div_ceil(64);
-        Sets { words, bits: vec![0; sets * words] }
+    fn new(sets: usize, names: Vec<Name>) -> Sets {
+        let words = names.len().div_ceil(64);
+        Sets { words, bits: vec![0; sets * words], names }
     }
 
     fn of(&self, set: usize) -> &[u64] {
         &self.bits[set * self.words..(set + 1) * self.words]
     }
 
-    fn insert(&mut self, set: usize, name: Name) {
-        self.bits[set * self.words + name as usize / 64] |= 1 << (name % 64);
+    fn insert(&mut self, set: usize, bit: u32) {
+        self.bits[set * self.words + bit as usize / 64] |= 1 << (bit % 64);
     }
 
     pub(super) fn names(&self, set: usize) -> impl Iterator<Item = Name> + '_ {
-        self.of(set).iter().enumerate().flat_map(|(n, &word)| {
+        self.names_of(self.of(set).iter().copied())
+    }
+
+    /// Those of a set that are in `mask` as well.
+    pub(super) fn names_in<'a>(&'a self, set: usize, mask: &'a [u64]) -> impl Iterator<Item = Name> + 'a {
+        self.names_of(self.of(set).iter().zip(mask).map(|(own, mask)| own & mask))
+    }
+
+    /// The values for which this holds, as bits.
+    pub(super) fn mask(&self, is_in: impl Fn(Name) -> bool) -> Vec<u64> {
+        let word = |names: &[Name]| {
+            let bits = names.iter().enumerate().filter(|(_, name)| is_in(**name));
+            bits.fold(0, |word, (bit, _)| word | 1 << bit)
+        };
+        self.names.chunks(64).map(word).collect()
+    }
+
+    fn names_of<'a>(&'a self, words: impl Iterator<Item = u64> + 'a) -> impl Iterator<Item = Name> + 'a {
+        words.enumerate().flat_map(move |(n, word)| {
             let mut word = word;
             std::iter::from_fn(move || {
                 (word != 0).then(|| {
                     let bit = word.trailing_zeros();
                     word &= word - 1;
-                    n as Name * 64 + bit
+                    self.names[n * 64 + bit as usize]
                 })
             })
         })
     }
 }
 
-/// The values that are needed where each block begins.
-pub(super) fn needed(form: &Form<'_>) -> Sets {
+/// No block, or no bit.
+const NONE: u32 = u32::MAX;
+
+/// What instructions read, and where that is needed.
+pub(super) struct Needed {
+    /// The values that are needed where each block begins.
+    pub sets: Sets,
+    /// What each instruction reads that is written where it stands.
+    operands: Vec<(Name, Need)>,
+    /// Where its operands begin in these, by number, and the end of all.
+    firsts: Vec<u32>,
+}
+
+impl Needed {
+    fn operands(&self, number: u32) -> &[(Name, Need)] {
+        let [from, to] = [0, 1].map(|n| self.firsts[number as usize + n] as usize);
+        &self.operands[from..to]
+    }
+}
+
+/// Finds out what is needed where.
+pub(super) fn needed(form: &Form<'_>) -> Needed {
     let count = form.blocks.len();
-    let mut needed = Sets::new(count, form.classes.len());
-    let mut made = Sets::new(count, form.classes.len());
+    // The block that makes each value.
+    let mut maker = vec![NONE; form.classes.len()];
     for place in 0..count {
-        each_made(form, place, &mut |name| made.insert(place, name));
+        each_made(form, place, &mut |name| maker[name as usize] = place as u32);
+    }
+    let (mut operands, mut firsts) = (Vec::new(), Vec::with_capacity(form.insts.len() + 1));
+    // What blocks read that others make; which bit each of these has.
+    let (mut read, mut names, mut bits) = (Vec::new(), Vec::new(), vec![NONE; form.classes.len()]);
+    let mut reads = |place: usize, name: Name| {
+        if maker[name as usize] != place as u32 {
+            let bit = &mut bits[name as usize];
+            if *bit == NONE {
+                *bit = names.len() as u32;
+                names.push(name);
+            }
+            read.push((place, *bit));
+        }
+    };
+    for place in 0..count {
         let bounds = &form.blocks[place];
+        firsts.push(operands.len() as u32);
         for number in bounds.head + 1..=bounds.last {
+            firsts.push(operands.len() as u32);
             let inst = form.insts[number as usize].expect("an instruction");
             if form.is_written(inst) {
-                form.operands(inst, &mut |name, _| needed.insert(place, name));
+                form.operands(inst, &mut |name, need| {
+                    reads(place, name);
+                    operands.push((name, need));
+                });
             }
         }
         for way in form.ways(place) {
             for (_, value) in form.passed(way) {
                 if let Some(name) = form.name(value) {
-                    needed.insert(place, name);
+                    reads(place, name);
                 }
             }
         }
-        let (a, b) = (&mut needed.bits, &made.bits);
-        for n in place * needed.words..(place + 1) * needed.words {
-            a[n] &= !b[n];
-        }
+    }
+    firsts.push(operands.len() as u32);
+    let (mut sets, mut made) = (Sets::new(count, names), Sets::new(count, Vec::new()));
+    (made.words, made.bits) = (sets.words, vec![0; sets.bits.len()]);
+    for (place, bit) in read {
+        sets.insert(place, bit);
+    }
+    for (bit, &name) in sets.names.iter().enumerate() {
+        made.insert(maker[name as usize] as usize, bit as u32);
     }
     loop {
         let mut changed = false;
         for place in (0..count).rev() {
             for way in form.ways(place) {
-                for n in 0..needed.words {
-                    let more = needed.bits[way.to * needed.words + n] & !made.bits[place * needed.words + n];
-                    let own = &mut needed.bits[place * needed.words + n];
+                for n in 0..sets.words {
+                    let more = sets.bits[way.to * sets.words + n] & !made.bits[place * sets.words + n];
+                    let own = &mut sets.bits[place * sets.words + n];
                     changed |= more & !*own != 0;
                     *own |= more;
                 }
             }
         }
         if !changed {
-            return needed;
+            return Needed { sets, operands, firsts };
         }
     }
 }
@@ -206,29 +274,30 @@ fn each_made(form: &Form<'_>, place: usize, each: &mut dyn FnMut(Name)) {
 }
 
 /// The intervals of all values, by their names. Ranges and uses are made from the last to the first.
-pub(super) fn intervals(form: &Form<'_>, needed: &Sets) -> Vec<Interval> {
+pub(super) fn intervals(form: &Form<'_>, needed: &Needed) -> Vec<Interval> {
+    let sets = &needed.sets;
     let make = |(name, &class): (usize, &Class)| Interval {
         name: name as Name,
         class,
-        ranges: Vec::new(),
-        uses: Vec::new(),
+        ranges: SmallVec::new(),
+        uses: SmallVec::new(),
         home: None,
         current: 0,
     };
     let mut all: Vec<Interval> = form.classes.iter().enumerate().map(make).collect();
-    let mut behind = Sets::new(1, form.classes.len());
+    let mut behind = vec![0; sets.words];
     for place in (0..form.blocks.len()).rev() {
         let bounds = &form.blocks[place];
         let (start, end) = (bounds.start(), bounds.end());
         let weight = if bounds.is_cold { 0 } else { 8u32.pow(u32::from(bounds.depth)) };
         // What is needed behind the block.
-        behind.bits.fill(0);
+        behind.fill(0);
         for way in form.ways(place) {
-            for (own, more) in behind.bits.iter_mut().zip(needed.of(way.to)) {
+            for (own, more) in behind.iter_mut().zip(sets.of(way.to)) {
                 *own |= more;
             }
         }
-        for name in behind.names(0) {
+        for name in sets.names_of(behind.iter().copied()) {
             all[name as usize].needs(start, end);
         }
         for way in form.ways(place) {
@@ -245,10 +314,7 @@ pub(super) fn intervals(form: &Form<'_>, needed: &Sets) -> Vec<Interval> {
             for name in form.made(inst) {
                 all[name as usize].is_made(at + 2, weight, true);
             }
-            if !form.is_written(inst) {
-                continue;
-            }
-            form.operands(inst, &mut |name, need| {
+            for &(name, need) in needed.operands(number) {
                 let (at, until) = match need {
                     Need::Must | Need::May => (at, at + 1),
                     Need::MustLate | Need::MayLate => (at + 2, at + 3),
@@ -256,7 +322,7 @@ pub(super) fn intervals(form: &Form<'_>, needed: &Sets) -> Vec<Interval> {
                 let must = matches!(need, Need::Must | Need::MustLate);
                 all[name as usize].needs(start, until);
                 all[name as usize].uses.push(Use { at, must, weight });
-            });
+            }
         }
         for name in form.parameters(place) {
             all[name as usize].is_made(start, weight, false);
@@ -268,7 +334,7 @@ pub(super) fn intervals(form: &Form<'_>, needed: &Sets) -> Vec<Interval> {
         // An operand that is read late comes behind others of its instruction.
         interval.uses.sort_by_key(|of| of.at);
     }
-    come_round(form, needed, &mut all);
+    come_round(form, sets, &mut all);
     all
 }
 
@@ -313,9 +379,28 @@ impl Interval {
 
 /// Which registers are changed where, by something else than the values that are in them.
 pub(super) struct Taken {
-    /// For each register for integers, in order.
-    pub integers: [Vec<Range>; 16],
-    pub floats: Vec<Range>,
+    /// Calls, which change all of [`CHANGED`] and all floats.
+    calls: Vec<Range>,
+    /// For each register for integers what else changes it, in order.
+    integers: [Vec<Range>; 16],
+    /// What else changes floats.
+    floats: Vec<Range>,
+}
+
+impl Taken {
+    /// The first position in the interval where each register is changed; `u32::MAX`: nowhere.
+    pub(super) fn meets(&self, own: &Interval) -> [u32; 16] {
+        let calls = own.meets_ranges(&self.calls).unwrap_or(u32::MAX);
+        let and = |ranges: &[Range]| own.meets_ranges(ranges).map_or(calls, |at| at.min(calls));
+        if own.class == Class::Float {
+            return [and(&self.floats); 16];
+        }
+        let mut first = [u32::MAX; 16];
+        for r in CHANGED {
+            first[r as usize] = and(&self.integers[r as usize]);
+        }
+        first
+    }
 }
 
 /// The registers that calls by the convention of C do not leave as they were.
@@ -324,7 +409,7 @@ pub(super) const CHANGED: [u8; 9] = [0, 1, 2, 6, 7, 8, 9, 10, 11];
 pub(super) const ARGUMENTS: [u8; 6] = [7, 6, 2, 1, 8, 9];
 
 pub(super) fn taken(form: &Form<'_>) -> Taken {
-    let mut taken = Taken { integers: Default::default(), floats: Vec::new() };
+    let mut taken = Taken { calls: Vec::new(), integers: Default::default(), floats: Vec::new() };
     for (number, inst) in form.insts.iter().enumerate() {
         let Some(inst) = *inst else { continue };
         let at = 4 * number as u32;
@@ -342,10 +427,7 @@ pub(super) fn taken(form: &Form<'_>) -> Taken {
                         taken.floats.push((at + 1, at + 2));
                     }
                 } else {
-                    for r in CHANGED {
-                        taken.integers[r as usize].push((at + 1, at + 2));
-                    }
-                    taken.floats.push((at + 1, at + 2));
+                    taken.calls.push((at + 1, at + 2));
                 }
             }
             (Opcode::Udiv | Opcode::Urem | Opcode::Sdiv | Opcode::Srem | Opcode::Umulhi, _) => {

@@ -10,7 +10,7 @@
 //! it is until that begins: what is moved there costs nothing.
 
 use super::form::{Class, Form, Name};
-use super::intervals::{CHANGED, Home, Interval, Range, Sets, Taken, Use};
+use super::intervals::{CHANGED, Home, Interval, Sets, Taken, Use};
 use crate::backend::clif::{InstructionData, Opcode};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -34,19 +34,21 @@ pub(super) struct Allocation {
     pub is_stored: Vec<bool>,
     /// The registers that have to be saved.
     pub saved: Vec<u8>,
+    /// Where values are that are in one place as long as they are needed.
+    only: Vec<Option<Home>>,
+    /// Those that are in several, as bits.
+    split: Vec<u64>,
 }
 
 impl Allocation {
     /// Where a value is at a position where it is needed.
     pub(super) fn home(&self, name: Name, position: u32) -> Home {
+        if let Some(home) = self.only[name as usize] {
+            return home;
+        }
         let parts = &self.of[name as usize];
-        let part = match parts[..] {
-            [one] => one,
-            _ => {
-                let begun = |&part: &u32| self.parts[part as usize].start() <= position;
-                parts[parts.partition_point(begun).max(1) - 1]
-            }
-        };
+        let begun = |&part: &u32| self.parts[part as usize].start() <= position;
+        let part = parts[parts.partition_point(begun).max(1) - 1];
         self.parts[part as usize].home.expect("every part has a place")
     }
 }
@@ -80,7 +82,12 @@ struct Scan<'a, 'f> {
 }
 
 /// Finds a place for all values.
-pub(super) fn allocate(form: &Form<'_>, intervals: Vec<Interval>, taken: &Taken) -> Allocation {
+pub(super) fn allocate(
+    form: &Form<'_>,
+    needed: &Sets,
+    intervals: Vec<Interval>,
+    taken: &Taken,
+) -> Allocation {
     let names = intervals.len();
     // No value is split so often; whatever is wrong, this comes to an end.
     let mut steps = 64 * names + 1024;
@@ -106,7 +113,7 @@ pub(super) fn allocate(form: &Form<'_>, intervals: Vec<Interval>, taken: &Taken)
             scan.take(part);
         }
     }
-    scan.finish()
+    scan.finish(needed)
 }
 
 fn wishes(form: &Form<'_>) -> Vec<Wish> {
@@ -218,13 +225,6 @@ impl Scan<'_, '_> {
         }
     }
 
-    fn taken(&self, class: Class, r: u8) -> &[Range] {
-        match class {
-            Class::Integer => &self.taken.integers[r as usize],
-            Class::Float => &self.taken.floats,
-        }
-    }
-
     fn is_saved(class: Class, r: u8) -> bool {
         class == Class::Integer && !CHANGED.contains(&r)
     }
@@ -256,19 +256,8 @@ impl Scan<'_, '_> {
                 *free = (*free).min(if late { at & !3 } else { at });
             }
         }
-        let mut floats = None;
-        for &r in Self::registers(own.class) {
-            if free[r as usize] == 0 {
-                continue;
-            }
-            let at = match own.class {
-                Class::Integer => own.meets_ranges(&self.taken.integers[r as usize]),
-                Class::Float => *floats.get_or_insert_with(|| own.meets_ranges(&self.taken.floats)),
-            };
-            if let Some(at) = at {
-                free[r as usize] = free[r as usize].min(at);
-            }
-        }
+        let taken = self.taken.meets(own);
+        free.iter_mut().zip(taken).for_each(|(free, at)| *free = (*free).min(at));
         free
     }
 
@@ -463,15 +452,14 @@ impl Scan<'_, '_> {
         let own = &self.parts[part as usize];
         let class = own.class;
         let costs = self.eviction_costs(part);
-        let is_free = |r: &u8| own.meets_ranges(self.taken(class, *r)).is_none_or(|at| at >= wanted);
-        let registers = Self::registers(class).iter().copied().filter(is_free);
+        let taken = self.taken.meets(own);
+        let registers = Self::registers(class).iter().copied().filter(|&r| taken[r as usize] >= wanted);
         let Some(r) = registers.min_by_key(|&r| costs[r as usize]) else { return false };
         if costs[r as usize] >= most {
             return false;
         }
-        let until = own.meets_ranges(self.taken(class, r)).unwrap_or(u32::MAX);
         self.evict(part, r);
-        self.give(part, r, until);
+        self.give(part, r, taken[r as usize]);
         true
     }
 
@@ -506,12 +494,8 @@ impl Scan<'_, '_> {
         let own = &self.parts[part as usize];
         let (class, start, end) = (own.class, own.start(), own.end());
         let Some(first) = own.next_use(start) else { return self.wait(part) };
-        let mut next = [0u32; 16];
-        let mut blocked = [0u32; 16];
-        for &r in Self::registers(class) {
-            let at = own.meets_ranges(self.taken(class, r)).unwrap_or(u32::MAX);
-            (next[r as usize], blocked[r as usize]) = (at, at);
-        }
+        let blocked = self.taken.meets(own);
+        let mut next = blocked;
         let mut read = |r: u8, other: &Interval| {
             // Also by the instruction at hand, before the part begins.
             let at = match other.uses.iter().find(|of| of.at >= start & !3 && (of.must || of.weight > 0)) {
@@ -591,7 +575,7 @@ impl Scan<'_, '_> {
     }
 
     /// Slots for what is in the frame anywhere.
-    fn finish(self) -> Allocation {
+    fn finish(self, needed: &Sets) -> Allocation {
         let names = self.of.len();
         let (mut slots, mut is_stored) = (vec![None; names], vec![false; names]);
         let mut wanted = Vec::new();
@@ -623,11 +607,21 @@ impl Scan<'_, '_> {
         }
         let saved = INTEGERS.iter().copied().filter(|&r| self.saved & 1 << r != 0).collect();
         let slot_count = busy.len() as u32;
-        Allocation { parts: self.parts, of: self.of, slots, slot_count, is_stored, saved }
+        let only = self.of.iter().map(|parts| match parts[..] {
+            [one] => self.parts[one as usize].home,
+            _ => None,
+        });
+        let only = only.collect();
+        let split = needed.mask(|name| self.of[name as usize].len() > 1);
+        Allocation { parts: self.parts, of: self.of, slots, slot_count, is_stored, saved, only, split }
     }
 }
 
 /// The values of which it is not the same everywhere where they are.
-pub(super) fn are_split(allocation: &Allocation, needed: &Sets, place: usize) -> Vec<Name> {
-    needed.names(place).filter(|&name| allocation.of[name as usize].len() > 1).collect()
+pub(super) fn are_split<'a>(
+    allocation: &'a Allocation,
+    needed: &'a Sets,
+    place: usize,
+) -> impl Iterator<Item = Name> + 'a {
+    needed.names_in(place, &allocation.split)
 }
