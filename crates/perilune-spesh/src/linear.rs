@@ -49,6 +49,7 @@
 //! [decision 72]: ../../../docs/decisions/0072-a-code-generator-of-our-own.md
 
 mod assemble;
+mod check;
 mod emit;
 mod form;
 mod intervals;
@@ -59,14 +60,20 @@ use crate::backend::Compiled;
 use crate::backend::clif::Function;
 use assemble::{Base, Mem, RBP};
 
-/// Compiles the function; `None` if it has what this does not know.
-pub(crate) fn compile(func: &Function) -> Option<Compiled> {
+/// Compiles the function; `None` if it has what this does not know. Panics if it is to be `checked`, and the
+/// code reads a value where it is not.
+pub(crate) fn compile(func: &Function, checked: bool) -> Option<Compiled> {
     let form = form::Form::of(func)?;
     let needed = intervals::needed(&form);
     let intervals = intervals::intervals(&form, &needed);
     let taken = intervals::taken(&form);
     let found = scan::allocate(&form, intervals, &taken);
-    let emit::Written { bytes, positions, frame, traps } = emit::emit(&form, &needed, &found)?;
+    let emit::Written { bytes, positions, frame, traps, trace } =
+        emit::emit(&form, &needed, &found, checked)?;
+    if let Some(trace) = trace {
+        let is_right = check::check(&form, &found, &bytes, &trace);
+        is_right.unwrap_or_else(|wrong| panic!("registers are given out wrongly: {wrong}"));
+    }
     Some(Compiled { bytes, positions, frame, traps, listing: None })
 }
 
