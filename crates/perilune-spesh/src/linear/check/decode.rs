@@ -7,7 +7,7 @@ use super::super::assemble::{Base, Mem, RAX, RCX, RDX, RSP, Reg};
 
 /// What is read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum At {
+pub(in crate::linear) enum At {
     Integer(Reg),
     Float(Reg),
     Memory(Mem),
@@ -15,7 +15,7 @@ pub(super) enum At {
 
 /// What becomes of the flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flags {
+pub(in crate::linear) enum Flags {
     Kept,
     /// They say how two operands compare.
     Compared,
@@ -24,7 +24,7 @@ pub(super) enum Flags {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Does {
+pub(in crate::linear) enum Does {
     Nothing,
     /// All 64 bits of one are those of the other.
     Copy {
@@ -63,7 +63,7 @@ pub(super) enum Does {
 
 /// One instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Step {
+pub(in crate::linear) struct Step {
     /// Where the next one begins.
     pub end: u32,
     pub does: Does,
@@ -82,13 +82,13 @@ struct Decoder<'a> {
 }
 
 /// The bits of a constant behind the code, by its place.
-pub(super) fn constant(bytes: &[u8], at: u32) -> Option<u64> {
+pub(in crate::linear) fn constant(bytes: &[u8], at: u32) -> Option<u64> {
     let bytes = bytes.get(at as usize..at as usize + 8)?;
     Some(u64::from_le_bytes(bytes.try_into().expect("eight bytes")))
 }
 
 /// The instruction at this place. (A [`Base::Constant`] is the place of a constant in `bytes` here.)
-pub(super) fn decode(bytes: &[u8], at: u32) -> Option<Step> {
+pub(in crate::linear) fn decode(bytes: &[u8], at: u32) -> Option<Step> {
     let mut decoder = Decoder { bytes, at: at as usize, prefix: 0, rex: 0 };
     let (does, flags, is_conditional) = decoder.instruction()?;
     Some(Step { end: decoder.at as u32, does, flags, is_conditional })
