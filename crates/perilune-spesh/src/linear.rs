@@ -12,6 +12,7 @@
 //! | scan | `scan.rs` | which register it is in, or its slot of the frame |
 //! | emit | `emit.rs`, `moves.rs` | instructions, and moves where values are somewhere else than they are wanted |
 //! | assemble | `assemble.rs` | bytes; jumps that need not lead far are short |
+//! | check | `check.rs` | in tests: whether each value is where it is read |
 //!
 //! # What it is given
 //! A function in SSA whose blocks have parameters, without anything that Cranelift would have to legalise
@@ -33,9 +34,12 @@
 //!
 //! # What keeps it right
 //! Both generators compile the same random functions, and these are run (`tests.rs`); every recorded script is
-//! run with this one in several ways, those about machine code with the other, too; and the fuzzers' programs are compared with the reference. Assertions hold where a mistake
-//! would be a wrong value: a move that is not due, a part of an interval without a place, a label that is not
-//! bound. One that fails is caught by who compiles, and the function stays with the interpreter.
+//! run with this one in several ways, those about machine code with the other, too; and the fuzzers' programs
+//! are compared with the reference. A checker goes through the bytes and looks for each value where it is read
+//! (`check.rs`): of random functions, of scripts in one of these ways, of all that a build with assertions
+//! compiles, and where `PERILUNE_SPESH_GENERATOR=checked` says so. Assertions hold where a mistake would be a
+//! wrong value: a move that is not due, a part of an interval without a place, a label that is not bound. One
+//! that fails is caught by who compiles, and the function stays with the interpreter.
 //!
 //! # Rejected
 //! - *Cranelift's single-pass allocator*: its code is 2 to 10 times slower.
