@@ -99,6 +99,7 @@ mod floor {
     pub fn run() {
         for (name, verify, generator) in [
             ("", false, Generator::Linear),
+            (", checked", true, Generator::Linear),
             (", by Cranelift", false, Generator::Cranelift),
             (", by Cranelift, verified", true, Generator::Cranelift),
         ] {

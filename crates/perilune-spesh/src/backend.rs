@@ -61,7 +61,7 @@ use clif::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Check the intermediate form of each function, and what the register allocator made of it. Builds with
-    /// assertions always do the first.
+    /// assertions always do so, but for what Cranelift's allocator makes.
     pub verify: bool,
     /// Write down the instructions of each function, as text ([`Compiled::listing`]): Cranelift's, which is
     /// asked for all of them then.
@@ -219,7 +219,8 @@ impl Backend {
         drop_unused(&mut context.func);
         if self.options.generator == Generator::Linear && !self.options.listing {
             context.verify_if(&*self.isa).map_err(explain)?;
-            if let Some(done) = linear::compile(&context.func) {
+            let checked = self.options.verify || cfg!(any(debug_assertions, test));
+            if let Some(done) = linear::compile(&context.func, checked) {
                 self.buffers = Some(buffers);
                 return Ok(done);
             }

@@ -249,7 +249,8 @@ impl Compiler {
         if self.room.is_awaited() && free < draft.size * LEAST_BYTES {
             return Err(Why::NoRoom);
         }
-        let options = Options { generator: self.trials.generator, ..Options::default() };
+        let Trials { generator, verify, .. } = self.trials;
+        let options = Options { generator, verify, ..Options::default() };
         let taken = self.backend.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut backend = taken.map_or_else(|| Backend::new(options).ok(), Some).ok_or(Why::Failed)?;
         // Whatever is wrong with what is built: the loop stays with the interpreter.

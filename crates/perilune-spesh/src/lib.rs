@@ -107,7 +107,7 @@ pub struct Setup {
     pub guards: String,
     /// `PERILUNE_SPESH_LEAVE`: before which calls machine code leaves (`every`, a number, or nothing).
     pub leave: String,
-    /// `PERILUNE_SPESH_GENERATOR`: what makes instructions (`cranelift`, or nothing: our own generator).
+    /// `PERILUNE_SPESH_GENERATOR`: what makes instructions (`cranelift`, `checked`, or nothing: our own generator).
     pub generator: String,
     /// `PERILUNE_PERF`: what `perf` is told (`map`, `lines`, `jitdump`, or nothing).
     pub perf: String,

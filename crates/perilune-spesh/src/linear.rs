@@ -12,6 +12,7 @@
 //! | scan | `scan.rs` | which register it is in, or its slot of the frame |
 //! | emit | `emit.rs`, `moves.rs` | instructions, and moves where values are somewhere else than they are wanted |
 //! | assemble | `assemble.rs` | bytes; jumps that need not lead far are short |
+//! | check | `check.rs` | in tests: whether each value is where it is read |
 //!
 //! # What it is given
 //! A function in SSA whose blocks have parameters, without anything that Cranelift would have to legalise
@@ -33,9 +34,12 @@
 //!
 //! # What keeps it right
 //! Both generators compile the same random functions, and these are run (`tests.rs`); every recorded script is
-//! run with this one in several ways, those about machine code with the other, too; and the fuzzers' programs are compared with the reference. Assertions hold where a mistake
-//! would be a wrong value: a move that is not due, a part of an interval without a place, a label that is not
-//! bound. One that fails is caught by who compiles, and the function stays with the interpreter.
+//! run with this one in several ways, those about machine code with the other, too; and the fuzzers' programs
+//! are compared with the reference. A checker goes through the bytes and looks for each value where it is read
+//! (`check.rs`): of random functions, of scripts in one of these ways, of all that a build with assertions
+//! compiles, and where `PERILUNE_SPESH_GENERATOR=checked` says so. Assertions hold where a mistake would be a
+//! wrong value: a move that is not due, a part of an interval without a place, a label that is not bound. One
+//! that fails is caught by who compiles, and the function stays with the interpreter.
 //!
 //! # Rejected
 //! - *Cranelift's single-pass allocator*: its code is 2 to 10 times slower.
@@ -49,6 +53,7 @@
 //! [decision 72]: ../../../docs/decisions/0072-a-code-generator-of-our-own.md
 
 mod assemble;
+mod check;
 mod emit;
 mod form;
 mod intervals;
@@ -59,14 +64,20 @@ use crate::backend::Compiled;
 use crate::backend::clif::Function;
 use assemble::{Base, Mem, RBP};
 
-/// Compiles the function; `None` if it has what this does not know.
-pub(crate) fn compile(func: &Function) -> Option<Compiled> {
+/// Compiles the function; `None` if it has what this does not know. Panics if it is to be `checked`, and the
+/// code reads a value where it is not.
+pub(crate) fn compile(func: &Function, checked: bool) -> Option<Compiled> {
     let form = form::Form::of(func)?;
     let needed = intervals::needed(&form);
     let intervals = intervals::intervals(&form, &needed);
     let taken = intervals::taken(&form);
     let found = scan::allocate(&form, &needed.sets, intervals, &taken);
-    let emit::Written { bytes, positions, frame, traps } = emit::emit(&form, &needed.sets, &found)?;
+    let emit::Written { bytes, positions, frame, traps, trace } =
+        emit::emit(&form, &needed.sets, &found, checked)?;
+    if let Some(trace) = trace {
+        let is_right = check::check(&form, &found, &bytes, &trace);
+        is_right.unwrap_or_else(|wrong| panic!("registers are given out wrongly: {wrong}"));
+    }
     Some(Compiled { bytes, positions, frame, traps, listing: None })
 }
 

@@ -8,6 +8,7 @@
 //! | `PERILUNE_SPESH_LEAVE` | `every` | machine code leaves before each call of a function of Lua, and has the interpreter do it |
 //! | | `N` | before one in N |
 //! | `PERILUNE_SPESH_GENERATOR` | `cranelift` | Cranelift makes the instructions of all functions |
+//! | | `checked` | our own generator does, and a checker looks for each value where it is read |
 //!
 //! The code counts while it runs, at an address of this module's; domains that count at once may lose one. A
 //! guard is whatever leads to an exit that says that something was not as expected: failing is always right
@@ -34,6 +35,8 @@ pub(crate) struct Trials {
     pub leave: Option<u32>,
     /// What makes instructions.
     pub generator: Generator,
+    /// They are checked.
+    pub verify: bool,
 }
 
 /// How many guards have been run since one failed.
@@ -86,12 +89,17 @@ impl Trials {
             n if often(n).is_some() => often(n),
             _ => return Err(format!("PERILUNE_SPESH_LEAVE: '{leave}' is neither 'every' nor a number")),
         };
-        let generator = match generator {
-            "" => Generator::Linear,
-            "cranelift" => Generator::Cranelift,
-            _ => return Err(format!("PERILUNE_SPESH_GENERATOR: '{generator}' is not 'cranelift'")),
+        let (generator, verify) = match generator {
+            "" => (Generator::Linear, false),
+            "checked" => (Generator::Linear, true),
+            "cranelift" => (Generator::Cranelift, false),
+            _ => {
+                return Err(format!(
+                    "PERILUNE_SPESH_GENERATOR: '{generator}' is neither 'cranelift' nor 'checked'"
+                ));
+            }
         };
-        Ok(Trials { guards, leave, generator })
+        Ok(Trials { guards, leave, generator, verify })
     }
 }
 
@@ -102,20 +110,21 @@ mod tests {
     #[test]
     fn words() {
         let trials = |guards, leave| Trials::parse(guards, leave, "");
-        let generator = Generator::Linear;
         assert_eq!(trials("", ""), Ok(Trials::default()));
         assert_eq!(
             trials("fail:3", "every").unwrap(),
-            Trials { guards: Some(Guards::Fail(3)), leave: Some(1), generator }
+            Trials { guards: Some(Guards::Fail(3)), leave: Some(1), ..Trials::default() }
         );
         assert_eq!(
             trials("random:7", "2").unwrap(),
-            Trials { guards: Some(Guards::Random), leave: Some(2), generator }
+            Trials { guards: Some(Guards::Random), leave: Some(2), ..Trials::default() }
         );
         for (guards, leave) in [("fail", ""), ("fail:0", ""), ("random:x", ""), ("", "0"), ("", "some")] {
             assert!(trials(guards, leave).is_err(), "{guards} {leave}");
         }
         assert_eq!(Trials::parse("", "", "cranelift").unwrap().generator, Generator::Cranelift);
+        let checked = Trials { verify: true, ..Trials::default() };
+        assert_eq!(Trials::parse("", "", "checked").unwrap(), checked);
         assert!(Trials::parse("", "", "other").is_err());
     }
 }

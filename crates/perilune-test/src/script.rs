@@ -41,8 +41,11 @@ pub const INTERPRETED: Mode = Mode { name: "off", environment: &[("PERILUNE_SPES
 pub const AUTO: Mode = Mode { name: "auto", environment: &[("PERILUNE_SPESH", "auto")] };
 /// Every function is entered as machine code that leaves each instruction to the interpreter.
 pub const STEP: Mode = Mode { name: "step", environment: &[("PERILUNE_SPESH", "step")] };
-/// Loops and functions are compiled after two rounds, while the program waits.
-pub const SOON: Mode = Mode { name: "soon", environment: &[("PERILUNE_SPESH", "blocking:2:60")] };
+/// Loops and functions are compiled after two rounds, while the program waits, and their code is checked.
+pub const SOON: Mode = Mode {
+    name: "soon",
+    environment: &[("PERILUNE_SPESH", "blocking:2:60"), ("PERILUNE_SPESH_GENERATOR", "checked")],
+};
 /// The same, and one guard in 20 fails though it holds.
 pub const GUARDS: Mode = Mode {
     name: "guards",

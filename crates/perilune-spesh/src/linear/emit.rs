@@ -5,6 +5,7 @@ mod instructions;
 use super::assemble::{
     Alu, Assembler, Base, Cc, Finished, Label, Mem, RAX, RBP, RCX, RDX, RSP, Reg, Rm, Width,
 };
+use super::check::{Mark, Trace};
 use super::form::{Form, Name, Number, Where, compared};
 use super::intervals::{ARGUMENTS, CHANGED, Home, Sets};
 use super::moves::{self, FLOAT_SCRATCH, From, SCRATCH, Spot};
@@ -23,6 +24,8 @@ pub(super) struct Written {
     pub positions: Positions,
     pub frame: u32,
     pub traps: Vec<u32>,
+    /// If it is to be checked.
+    pub trace: Option<Trace>,
 }
 
 /// What the flags say.
@@ -75,13 +78,16 @@ struct Emitter<'a, 'f> {
     size: i32,
     places: Vec<(u32, Option<Place>)>,
     traps: Vec<u32>,
+    /// What the checker is told.
+    marks: Option<Vec<(u32, Mark)>>,
 }
 
 /// Frames are smaller, so that none reaches past a guard page without touching it.
 const LARGEST_FRAME: i32 = 4000;
 
-/// Writes the function; `None` if its frame would be too large.
-pub(super) fn emit(form: &Form<'_>, needed: &Sets, found: &Allocation) -> Option<Written> {
+/// Writes the function; `None` if its frame would be too large. What is said of it to the checker is kept if
+/// it is to be `checked`.
+pub(super) fn emit(form: &Form<'_>, needed: &Sets, found: &Allocation, checked: bool) -> Option<Written> {
     let saved = 8 * found.saved.len() as i32;
     let mut below = saved + 8 * found.slot_count as i32;
     let mut explicit = Vec::new();
@@ -116,10 +122,11 @@ pub(super) fn emit(form: &Form<'_>, needed: &Sets, found: &Allocation) -> Option
         size,
         places: Vec::new(),
         traps: Vec::new(),
+        marks: checked.then(Vec::new),
     };
     emitter.find_moves();
     emitter.write();
-    let Emitter { asm, places, traps, .. } = emitter;
+    let Emitter { asm, places, traps, marks, explicit, .. } = emitter;
     let end = asm.at();
     let Finished { bytes, shrunk } = asm.finish();
     let ends = places.iter().skip(1).map(|of| of.0).chain([end]);
@@ -129,7 +136,12 @@ pub(super) fn emit(form: &Form<'_>, needed: &Sets, found: &Allocation) -> Option
     });
     let positions = Positions::from_ranges(ranges.filter(|(range, _)| !range.is_empty()));
     let traps = traps.into_iter().map(|at| shrunk.moved(at)).collect();
-    Some(Written { bytes, positions, frame: (saved + size) as u32, traps })
+    let trace = marks.map(|marks| Trace {
+        marks: marks.into_iter().map(|(at, mark)| (shrunk.moved(at), mark)).collect(),
+        explicit,
+        end: shrunk.moved(end),
+    });
+    Some(Written { bytes, positions, frame: (saved + size) as u32, traps, trace })
 }
 
 /// What calls pass on the stack.
@@ -203,10 +215,14 @@ impl Emitter<'_, '_> {
 
     fn operand(&mut self, value: Value) -> Operand {
         match self.form.at(value) {
-            Where::Named(name) => match self.found.home(name, 4 * self.at) {
-                Home::Register(r) => Operand::Reg(r),
-                Home::Slot => Operand::Mem(slot(self.slot_of(name))),
-            },
+            Where::Named(name) => {
+                let from = self.spot_at(name, 4 * self.at);
+                self.mark(Mark::Operand(name, from));
+                match from {
+                    Spot::Integer(r) | Spot::Float(r) => Operand::Reg(r),
+                    Spot::Slot(offset) => Operand::Mem(slot(offset)),
+                }
+            }
             Where::Integer(n) => Operand::Constant(n),
             Where::Float(bits) => Operand::Mem(constant(self.asm.constant(bits))),
             Where::Stack(slot, offset) => {
@@ -397,6 +413,13 @@ impl Emitter<'_, '_> {
 
     // -- Blocks ---------------------------------------------------------------------------------------------
 
+    /// Says something to the checker.
+    fn mark(&mut self, mark: Mark) {
+        if let Some(marks) = &mut self.marks {
+            marks.push((self.asm.at(), mark));
+        }
+    }
+
     fn set_place(&mut self, place: Option<Place>) {
         if self.places.last().map(|of| of.1) != Some(place) {
             self.places.push((self.asm.at(), place));
@@ -414,6 +437,7 @@ impl Emitter<'_, '_> {
         }
         for place in 0..self.form.blocks.len() {
             self.asm.bind(self.labels[place]);
+            self.mark(Mark::Block(place));
             self.set_place(None);
             let (head, last) = (self.form.blocks[place].head, self.form.blocks[place].last);
             if place == 0 {
@@ -423,6 +447,7 @@ impl Emitter<'_, '_> {
                 let moves = self.moves_on(from, n);
                 moves::make(&mut self.asm, &moves);
             }
+            self.mark(Mark::Begins(place));
             let form = self.form;
             for name in form.parameters(place) {
                 self.store_made(name, 4 * head);
@@ -436,13 +461,16 @@ impl Emitter<'_, '_> {
                 }
                 let location = self.form.func.srcloc(inst);
                 self.set_place((!location.is_default()).then(|| Place(location.bits())));
+                self.mark(Mark::Instruction(number));
                 self.instruction(place, inst);
+                self.mark(Mark::Ends(number));
                 for name in form.made(inst) {
                     self.store_made(name, 4 * number + 2);
                 }
             }
         }
         self.set_place(None);
+        self.mark(Mark::Aside);
         for (label, moves, to) in std::mem::take(&mut self.aside) {
             self.asm.bind(label);
             moves::make(&mut self.asm, &moves);
@@ -491,6 +519,7 @@ impl Emitter<'_, '_> {
 
     fn go_on(&mut self, place: usize, n: usize) {
         let (to, moves) = self.way(place, n);
+        self.mark(Mark::Way(n));
         moves::make(&mut self.asm, &moves);
         if to != place + 1 {
             self.asm.jump(self.labels[to]);
@@ -526,7 +555,9 @@ impl Emitter<'_, '_> {
                 label
             }
         };
+        self.mark(Mark::Way(1 - on));
         self.jump_if(flags, label);
+        self.mark(Mark::Way(on));
         moves::make(&mut self.asm, &second.1);
         if second.0 != place + 1 {
             self.asm.jump(self.labels[second.0]);
@@ -542,6 +573,7 @@ impl Emitter<'_, '_> {
             }
             Flags::Both(a, b) => {
                 let past = self.asm.label();
+                self.mark(Mark::Stays);
                 self.asm.jump_if(a.negated(), past);
                 self.asm.jump_if(b, to);
                 self.asm.bind(past);

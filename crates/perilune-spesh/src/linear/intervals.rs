@@ -380,11 +380,11 @@ impl Interval {
 /// Which registers are changed where, by something else than the values that are in them.
 pub(super) struct Taken {
     /// Calls, which change all of [`CHANGED`] and all floats.
-    calls: Vec<Range>,
+    pub calls: Vec<Range>,
     /// For each register for integers what else changes it, in order.
-    integers: [Vec<Range>; 16],
+    pub integers: [Vec<Range>; 16],
     /// What else changes floats.
-    floats: Vec<Range>,
+    pub floats: Vec<Range>,
 }
 
 impl Taken {

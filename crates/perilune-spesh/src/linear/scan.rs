@@ -41,6 +41,15 @@ pub(super) struct Allocation {
 }
 
 impl Allocation {
+    /// What is asked for most often: where those are that are in one place.
+    pub(super) fn tell_homes(&mut self) {
+        let home = |parts: &Vec<u32>| match parts[..] {
+            [one] => self.parts[one as usize].home,
+            _ => None,
+        };
+        self.only = self.of.iter().map(home).collect();
+    }
+
     /// Where a value is at a position where it is needed.
     pub(super) fn home(&self, name: Name, position: u32) -> Home {
         if let Some(home) = self.only[name as usize] {
@@ -607,13 +616,11 @@ impl Scan<'_, '_> {
         }
         let saved = INTEGERS.iter().copied().filter(|&r| self.saved & 1 << r != 0).collect();
         let slot_count = busy.len() as u32;
-        let only = self.of.iter().map(|parts| match parts[..] {
-            [one] => self.parts[one as usize].home,
-            _ => None,
-        });
-        let only = only.collect();
         let split = needed.mask(|name| self.of[name as usize].len() > 1);
-        Allocation { parts: self.parts, of: self.of, slots, slot_count, is_stored, saved, only, split }
+        let (parts, of, only) = (self.parts, self.of, Vec::new());
+        let mut found = Allocation { parts, of, slots, slot_count, is_stored, saved, only, split };
+        found.tell_homes();
+        found
     }
 }
 

@@ -7,6 +7,7 @@
 //!   alone is written down before it is run, which may stop the process.
 //! - `PERILUNE_LINEAR_REDUCE=seed` writes down the smallest function that is wrong as that one is.
 
+mod broken;
 mod make;
 mod operations;
 mod outside;
