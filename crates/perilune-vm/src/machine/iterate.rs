@@ -8,7 +8,7 @@ use crate::interp::loops::ForNext;
 use crate::native::{Kind, Native};
 use crate::object::{LuaString, STRING_INTERNED, Table};
 use crate::shape;
-use crate::table::iterate::BEYOND;
+use crate::table::iterate::{BEYOND, WORTH_REMEMBERING};
 use crate::value::{Gc, Tag, Value};
 
 /// Nobody knows: the interpreter does the instruction.
@@ -33,14 +33,35 @@ pub(super) unsafe extern "C-unwind" fn iterate(vm: *mut Vm, a: *mut Value, count
         }
         debug_assert!((*native).kind == Kind::Next && (*a.add(3)).tag() == Tag::CURSOR);
         let position = (*a.add(3)).payload() as u32;
-        if position > BEYOND {
-            let at = position - BEYOND;
-            let item = if t.shape <= shape::FROZEN_DICT { node(a, t, at) } else { field(&*vm, a, t, at) };
-            if let Some((key, value, at)) = item {
-                Value::store_payload(a.add(3), Tag::CURSOR, (BEYOND + at) as u64);
-                *a.add(2) = key;
-                deliver(a, key, value, count);
+        let control = *a.add(2);
+        let is_behind_element = match position {
+            0 => control.is_nil(),
+            _ => control.tag() == Tag::INT && control.payload() == u64::from(position),
+        };
+        if is_behind_element && (position as usize) < t.extent() {
+            let value = t.element(position as usize);
+            if !value.is_nil() {
+                let next = position as u64 + 1;
+                Value::store_payload(a.add(3), Tag::CURSOR, next);
+                *a.add(2) = Value::int(next as i64);
+                deliver(a, Value::int(next as i64), value, count);
                 return ITEM;
+            }
+        } else if is_behind_element || position > BEYOND {
+            let at = position.saturating_sub(BEYOND);
+            let step = match t.shape <= shape::FROZEN_DICT {
+                true => node(control, t, at),
+                false => field(&*vm, control, t, at),
+            };
+            match step {
+                Step::Item(key, value, at) => {
+                    Value::store_payload(a.add(3), Tag::CURSOR, (BEYOND + at) as u64);
+                    *a.add(2) = key;
+                    deliver(a, key, value, count);
+                    return ITEM;
+                }
+                Step::End => return END,
+                Step::Unknown => {}
             }
         }
         (*vm).for_next(a, t, count as usize) as u64
@@ -84,44 +105,64 @@ unsafe fn ipairs(vm: &Vm, a: *mut Value, t: Gc<Table>, count: u64) -> u64 {
     }
 }
 
-/// The next node, and the position behind it, in a table without fields of which node `at` is next if the
-/// control variable is the key of the one before it.
-///
-/// # Safety
-/// As [`iterate`].
+/// What comes next in a traversal.
+enum Step {
+    /// Key and value, and how many places from the first field, or node, on have been passed with them.
+    Item(Value, Value, u32),
+    End,
+    /// The step is not one of those that are made here.
+    Unknown,
+}
+
+/// The next node of a table without fields from place `at` on, if the control variable is the key of the one
+/// before that, or there is none.
 #[inline(always)]
-unsafe fn node(a: *mut Value, t: Gc<Table>, at: u32) -> Option<(Value, Value, u32)> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let control = a.add(2);
-        let nodes = t.node_slice();
-        let last = nodes.get(at as usize - 1)?;
-        if last.key != (*control).payload() || last.key_tag != (*control).tag().0 {
-            return None;
+fn node(control: Value, t: Gc<Table>, at: u32) -> Step {
+    let nodes = t.node_slice();
+    let first = at as usize;
+    if first > 0 {
+        let last = nodes.get(first - 1);
+        if last.is_none_or(|last| last.key != control.payload() || last.key_tag != control.tag().0) {
+            return Step::Unknown;
         }
-        let (n, node) = (at..).zip(nodes.get(at as usize..)?).find(|(_, node)| node.is_live())?;
-        Some((node.key(), node.value(), n + 1))
+    }
+    // A traversal that begins with many that have no value is remembered.
+    let most = if first == 0 { WORTH_REMEMBERING } else { nodes.len() };
+    match nodes[first..].iter().take(most).zip(at + 1..).find(|(node, _)| node.is_live()) {
+        Some((node, at)) => Step::Item(node.key(), node.value(), at),
+        None if nodes.len() - first <= most => Step::End,
+        None => Step::Unknown,
     }
 }
 
-/// The next field, and the position behind it, if the control variable is the name of the one before it.
+/// The field in this slot, if the control variable is the name of the one before it, or there is none.
 ///
 /// # Safety
-/// As [`iterate`].
+/// The table lives.
 #[inline(always)]
-unsafe fn field(vm: &Vm, a: *mut Value, t: Gc<Table>, slot: u32) -> Option<(Value, Value, u32)> {
-    // SAFETY: the caller's promise; a table has a slot for each field of its shape.
+unsafe fn field(vm: &Vm, control: Value, t: Gc<Table>, slot: u32) -> Step {
+    let count = shape::field_count(t.shape);
+    // SAFETY: the caller's promise; a string lives as long as it is in a register, and a table has a slot for
+    // each field of its shape.
     unsafe {
-        let control = *a.add(2);
-        if slot >= shape::field_count(t.shape) || control.tag() != Tag::STRING {
-            return None;
+        if slot > 0 {
+            if slot > count || control.tag() != Tag::STRING {
+                return Step::Unknown;
+            }
+            let last = control.payload() as *const LuaString;
+            let is_interned = (*last).header.flags & STRING_INTERNED != 0;
+            if !is_interned || (*last).atom != shape::atom_at(t.shape, slot - 1) {
+                return Step::Unknown;
+            }
         }
-        let last = control.payload() as *const LuaString;
+        if slot == count {
+            return if t.node_slice().is_empty() { Step::End } else { Step::Unknown };
+        }
         let value = *t.slots.add(slot as usize);
-        let is_last =
-            (*last).header.flags & STRING_INTERNED != 0 && (*last).atom == shape::atom_at(t.shape, slot - 1);
         let name = vm.lua.interned.shapes.known_name(shape::atom_at(t.shape, slot));
-        let known = is_last && !value.is_nil() && !name.is_null();
-        known.then(|| (Value::from(Gc::from_ptr(name)), value, slot + 1))
+        match value.is_nil() || name.is_null() {
+            true => Step::Unknown,
+            false => Step::Item(Value::from(Gc::from_ptr(name)), value, slot + 1),
+        }
     }
 }

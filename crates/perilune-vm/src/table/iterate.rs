@@ -12,7 +12,7 @@ use crate::shape;
 use crate::value::{Gc, Tag, Value};
 
 /// Entries that have to be passed over before it is worth remembering.
-const WORTH_REMEMBERING: usize = 8;
+pub(crate) const WORTH_REMEMBERING: usize = 8;
 
 /// Where a traversal that began at the start of an array with holes or of a hash part found the first value,
 /// after many entries without one. Programs that empty a table by asking for its first entry again and again
