@@ -258,6 +258,26 @@ fn a_tick_that_finds_a_native_is_for_the_function_that_it_calls() {
     assert_eq!(found.0.lock().unwrap().first(), Some(&2));
 }
 
+/// Sees a tick itself, and calls nothing.
+static POLLS: Native = Native::leaf("polls", |vm: &mut Vm| -> LuaResult<u32> {
+    vm.interrupt_handle().raise_cause(TICK);
+    vm.poll_interrupt()?;
+    Ok(0)
+});
+
+#[test]
+fn ticks_that_find_natives_which_begin_nothing_are_for_the_function_that_has_called_them() {
+    for call in ["polls()", "pcall(polls)", "pcall(pcall, polls)"] {
+        let mut vm = Vm::new();
+        perilune_stdlib::open_libs(&mut vm).unwrap();
+        let found = Arc::new(Found::default());
+        vm.set_specializer(found.clone());
+        vm.set_global("polls", Value::native(&POLLS)).unwrap();
+        run(&mut vm, &format!("\nlocal function loops() for i = 1, 10 do {call} end end\nloops()"));
+        assert_eq!(found.0.lock().unwrap().first(), Some(&2), "{call}");
+    }
+}
+
 /// Writes down how much longer loops were to go on, in times of each recording.
 #[derive(Debug, Default)]
 struct Ahead(Mutex<Vec<f64>>);
