@@ -41,7 +41,8 @@ impl Lowering<'_, '_> {
         }
         self.shapes.insert(shape);
         self.forget_above(at);
-        let waits = !self.is_suspect(at) && i.c() == 0 && self.may_wait(at, fields as usize);
+        let elements = self.elements_of(at);
+        let waits = !self.is_suspect(at) && elements == 0 && self.may_wait(at, fields as usize);
         if waits {
             // A collection that this calls for is made here, where nothing old is in registers above.
             self.count_unmade(layout::TABLE_SIZE + Self::slot(fields as usize));
@@ -50,13 +51,23 @@ impl Lowering<'_, '_> {
         if waits {
             return self.postpone(at, shape, fields as usize);
         }
-        let table = self.allocate(shape, fields as usize, i.c() as usize);
+        let table = self.allocate(shape, fields as usize, elements);
         let a = i.a() as usize;
         self.define(a, Known { ty: Ty::Table, val: table });
         if !self.captured.contains(a as u8) {
             let name = self.name_of(a);
             self.is_fresh(name, table, (shape, fields as usize));
         }
+    }
+
+    /// For how many elements a `NEWTABLE` has room: one more than it says if its list ends in a call that has
+    /// always given one value. (For any number of them it says nothing; the array was moved each time.)
+    fn elements_of(&self, at: usize) -> usize {
+        let new = self.raw(at);
+        let end = self.frames[self.frame as usize].first + self.proto.code.len();
+        let is_its = |n: &usize| self.raw(*n).op() == Some(Op::SetList) && self.raw(*n).a() == new.a();
+        let list = (at + 1..end).find(is_its).filter(|&n| self.raw(n).b() == 0 && self.has_given_one(n - 1));
+        (new.c() as usize + list.is_some() as usize).min(MOST_ELEMENTS as usize)
     }
 
     /// A new table of this shape, with room for so many fields and elements.
