@@ -12,8 +12,8 @@ use super::facts::{Fact, Name};
 use super::stores::Stored;
 use super::{EXITED, Known, Lowering, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
-use perilune_syntax::Op;
 use perilune_syntax::bytecode::NO_IC;
+use perilune_syntax::{Instr, Op};
 use perilune_vm::machine::{Cache, NOT_DONE, layout};
 use perilune_vm::{Intrinsic, Tag};
 
@@ -65,8 +65,11 @@ impl Lowering<'_, '_> {
     fn elements_of(&self, at: usize) -> usize {
         let new = self.raw(at);
         let end = self.frames[self.frame as usize].first + self.proto.code.len();
-        let is_its = |n: &usize| self.raw(*n).op() == Some(Op::SetList) && self.raw(*n).a() == new.a();
-        let list = (at + 1..end).find(is_its).filter(|&n| self.raw(n).b() == 0 && self.has_given_one(n - 1));
+        let is_list = |i: Instr| i.op() == Some(Op::SetList) && i.a() == new.a();
+        // What makes the register something else comes behind the constructor.
+        let next = (at + 1..end).find(|&n| is_list(self.raw(n)) || self.raw(n).changes(new.a()));
+        let is_open = |n: &usize| is_list(self.raw(*n)) && self.raw(*n).b() == 0;
+        let list = next.filter(is_open).filter(|&n| self.has_given_one(n - 1));
         (new.c() as usize + list.is_some() as usize).min(MOST_ELEMENTS as usize)
     }
 
