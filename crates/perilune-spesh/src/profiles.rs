@@ -254,15 +254,15 @@ impl Profiles {
     }
 
     /// Adds a log: everything that is known of its function.
-    pub fn add(&self, log: Log) -> Arc<Log> {
+    pub fn add(&self, mut log: Log) -> Arc<Log> {
         let recordings = self.recordings();
         let mut profiles = self.lock();
         let key = Arc::as_ptr(log.proto()) as usize;
         let own = log.weight() as f64;
         if let Some(known) = profiles.get_mut(&key) {
             known.weight = (recordings.faded(known.weight) + own, recordings.age);
-            let mut log = log;
             log.add(&known.log);
+            log.shrink();
             known.log = Arc::new(log);
             known.logs = known.logs.saturating_add(1);
             return Arc::clone(&known.log);
@@ -270,6 +270,7 @@ impl Profiles {
         if profiles.len() == profiles.capacity() {
             profiles.retain(|_, profile| !profile.is_over());
         }
+        log.shrink();
         let log = Arc::new(log);
         let exits = Exits::new(log.proto());
         let log_of = Arc::clone(&log);
@@ -296,6 +297,7 @@ impl Profiles {
     pub fn learn(&self, mut log: Log) {
         if let Some(known) = self.lock().get_mut(&(Arc::as_ptr(log.proto()) as usize)) {
             log.add(&known.log);
+            log.shrink();
             known.log = Arc::new(log);
         }
     }

@@ -101,7 +101,7 @@ impl Lowering<'_, '_> {
     /// gets a metatable that asks for nothing. Whether it is that. Nothing that is known of tables is over,
     /// and the result is known to be the table. All that may be otherwise leads out.
     pub(super) fn set_metatable(&mut self, at: usize) -> bool {
-        let (i, site) = (self.code(at), *self.site(at));
+        let (i, site) = (self.code(at), self.site(at));
         let a = i.a() as usize;
         let first = a + layout::GAP as usize;
         let native = site.native.filter(|_| !site.natives && !site.has_upvalues && site.calls == 0);

@@ -537,7 +537,7 @@ impl Lowering<'_, '_> {
     /// `GETFIELD` of tables of several shapes; a leaf does it for those that the log has not seen, if there
     /// were more.
     fn get_field_of_shapes(&mut self, at: usize, (name, table): (Name, Value), ty: Ty, slow: Block) {
-        let fields = self.site(at).fields;
+        let fields = &self.site(at).fields;
         let paths = self.all_paths(at);
         let miss = (fields.others() || self.is_suspect(at) || paths.is_some()).then(|| self.aside());
         let to = miss.as_ref().map_or(slow, |miss| miss.block);

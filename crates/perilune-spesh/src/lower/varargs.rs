@@ -139,7 +139,7 @@ impl Lowering<'_, '_> {
         if is_target || !self.contains(call) {
             return false;
         }
-        let (i, site) = (self.code(call), *self.site(call));
+        let (i, site) = (self.code(call), self.site(call));
         // Built in place it may be the last thing that the function does.
         let ends = i.op() == Some(Op::TailCall) && self.frame != 0 && i.d() == 0;
         let (a, selector) = (i.a() as usize, i.a() as usize + layout::GAP as usize);

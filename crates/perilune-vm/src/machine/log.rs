@@ -14,7 +14,7 @@
 use super::LOOP_ENTRIES;
 use super::paths::{AccessPlace, MOST_PATHS, OperatorPlace, Path, access_place, operator_place, path};
 use super::rounds::Rounds;
-use super::site::{APPENDS, Cache, OTHER_KEY, OTHER_OBJECT, Site, Tags};
+use super::site::{APPENDS, Cache, OTHER_KEY, OTHER_OBJECT, Site, Sites, Tags};
 use super::{Operand, Operator};
 use crate::Vm;
 use crate::frame::{F_ENTRY, frame};
@@ -52,7 +52,7 @@ pub struct Log {
     calls_from_natives: u32,
     /// By which functions, as [`Log::function`] says, and how often: the first that were seen.
     callers: Vec<(usize, u32)>,
-    sites: Box<[Site]>,
+    sites: Sites,
     /// By instruction, GETFIELD or SELF: how tables that lack the field come by it. More than [`MOST_PATHS`]:
     /// there were others.
     paths: Map<usize, Vec<Path>>,
@@ -62,8 +62,8 @@ pub struct Log {
     /// By instruction, GETFIELD or SETFIELD: where the metamethod for a field that tables lacked was; `None`:
     /// in several places.
     accesses: Map<usize, Option<AccessPlace>>,
-    /// By instruction: tags of all registers where a loop begins, and at 0 where the function does.
-    heads: Vec<Option<Box<[Tags]>>>,
+    /// Tags of all registers where a loop begins, by its first instruction, and at 0 where the function does.
+    heads: Map<usize, Box<[Tags]>>,
 }
 
 impl Log {
@@ -116,27 +116,31 @@ impl Log {
         self.calls = self.calls.saturating_add(earlier.calls);
         self.calls_from_natives = self.calls_from_natives.saturating_add(earlier.calls_from_natives);
         earlier.callers.iter().for_each(|&(caller, times)| self.called_by(caller, times));
-        self.sites.iter_mut().zip(&earlier.sites).for_each(|(site, earlier)| site.add(earlier));
+        self.sites.add(&earlier.sites);
         for (at, paths) in &earlier.paths {
             paths.iter().for_each(|path| self.came_by(*at, *path));
         }
         earlier.operators.iter().for_each(|(at, place)| found(&mut self.operators, *at, *place));
         earlier.accesses.iter().for_each(|(at, place)| found(&mut self.accesses, *at, *place));
-        for (head, earlier) in self.heads.iter_mut().zip(&earlier.heads) {
-            if let (Some(head), Some(earlier)) = (head, earlier) {
-                head.iter_mut().zip(earlier).for_each(|(tags, earlier)| *tags = tags.or(*earlier));
-            }
+        for (at, earlier) in &earlier.heads {
+            let head = self.heads.entry(*at).or_insert_with(|| earlier.clone());
+            head.iter_mut().zip(earlier).for_each(|(tags, earlier)| *tags = tags.or(*earlier));
         }
+    }
+
+    /// Gives back memory that is not needed as long as nothing is added.
+    pub fn shrink(&mut self) {
+        self.sites.shrink();
     }
 
     /// How many of its instructions have been recorded.
     pub fn weight(&self) -> u64 {
-        self.sites.iter().map(|site| site.times() as u64).sum()
+        self.sites.touched().map(|(_, site)| site.times() as u64).sum()
     }
 
     /// What instruction `at` has met.
     pub fn site(&self, at: usize) -> &Site {
-        &self.sites[at]
+        self.sites.get(at)
     }
 
     /// How tables that lacked the field of instruction `at` came by it; `None`: some not by shapes alone, or
@@ -172,7 +176,7 @@ impl Log {
     /// What registers held whenever the loop that begins with instruction `at` began or came round, or, for
     /// 0, the function began; `None`: it did not, or none begins there.
     pub fn head(&self, at: usize) -> Option<&[Tags]> {
-        self.heads[at].as_deref().filter(|tags| tags.iter().any(|tags| tags.is_any()))
+        self.heads.get(&at).map(|tags| &**tags)
     }
 }
 
@@ -267,28 +271,23 @@ impl Logging {
             Arc::increment_strong_count((*inst).proto);
             Arc::from_raw((*inst).proto)
         };
-        let count = proto.code.len();
-        let registers = proto.max_stack as usize;
-        let none = || Some(vec![Tags::default(); registers].into_boxed_slice());
-        let mut heads = vec![None; count];
-        heads[0] = none();
+        let mut sites = Sites::new(proto.code.len());
+        sites.mark(0);
         for (at, i) in proto.code.iter().enumerate() {
-            let target = match i.op() {
-                Some(Op::JumpBack | Op::ForLoop | Op::TForLoop) => at as i64 + 1 + i.sj() as i64,
-                _ => continue,
-            };
-            heads[target as usize] = none();
+            if let Some(Op::JumpBack | Op::ForLoop | Op::TForLoop) = i.op() {
+                sites.mark((at as i64 + 1 + i.sj() as i64) as usize);
+            }
         }
         let log = Log {
             proto,
             calls: 0,
             calls_from_natives: 0,
             callers: Vec::new(),
-            sites: vec![Site::default(); count].into_boxed_slice(),
+            sites,
             paths: Map::default(),
             operators: Map::default(),
             accesses: Map::default(),
-            heads,
+            heads: Map::default(),
         };
         self.logs.push((inst, log));
         self.numbers.insert(inst, self.logs.len() - 1);
@@ -421,25 +420,26 @@ impl Vm {
                 let log = &mut logging.logs[last].1;
                 let i = log.proto.code[op];
                 let moves = i.op() == Some(Op::VarargPrep) && at == 1;
+                let site = log.sites.touch(op);
                 if Some(last) == number && (frame == base || moves) && i.op() != Some(Op::TailCall) {
-                    log.sites[op].runs += 1;
-                    log.sites[op].result.add(tag(i.a()));
-                    log.sites[op].gives_others |= gives_others(i);
+                    site.runs += 1;
+                    site.result.add(tag(i.a()));
+                    site.gives_others |= gives_others(i);
                     begins = false;
                 } else {
                     match at == 0 && base > frame {
                         true => {
-                            log.sites[op].calls += 1;
-                            log.sites[op].calls_of((*inst).proto as usize);
+                            site.calls += 1;
+                            site.calls_of((*inst).proto as usize);
                             caller = Some(Arc::as_ptr(&log.proto) as usize);
                         }
                         false => {
-                            log.sites[op].leaves += 1;
+                            site.leaves += 1;
                             // A frame that has moved above its extra arguments gives way to one where it was
                             // before.
                             let replaces = base == frame || log.proto.is_vararg && base < frame;
                             if at == 0 && replaces && i.op() == Some(Op::TailCall) {
-                                log.sites[op].calls_of((*inst).proto as usize);
+                                site.calls_of((*inst).proto as usize);
                                 caller = Some(Arc::as_ptr(&log.proto) as usize);
                             }
                         }
@@ -459,14 +459,24 @@ impl Vm {
             } else if at > 0
                 && before.is_none_or(|(_, b, _)| b != base)
                 && (code[at - 1].op() == Some(Op::Call)
-                    || log.sites[at - 1].calls > 0 && code[at - 1].jump().is_none())
+                    || log.sites.get(at - 1).calls > 0 && code[at - 1].jump().is_none())
             {
                 // A call has come back, or a metamethod.
-                log.sites[at - 1].runs += 1;
-                log.sites[at - 1].result.add(tag(code[at - 1].a()));
-                log.sites[at - 1].gives_others |= gives_others(code[at - 1]);
+                let site = log.sites.touch(at - 1);
+                site.runs += 1;
+                site.result.add(tag(code[at - 1].a()));
+                site.gives_others |= gives_others(code[at - 1]);
             }
             let i = code[at];
+            if log.sites.is_marked(at) {
+                let tags = log.heads.entry(at).or_insert_with(|| {
+                    vec![Tags::default(); log.proto.max_stack as usize].into_boxed_slice()
+                });
+                for (register, tags) in tags.iter_mut().enumerate() {
+                    tags.add((*base.add(register)).tag());
+                }
+            }
+            let site = log.sites.touch(at);
             let v = |r: u16| *base.add(r as usize);
             let field = match i.op() {
                 Some(Op::GetIndex) => Some((v(i.b()), v(i.c()))),
@@ -481,15 +491,15 @@ impl Vm {
                 _ => None,
             };
             if let Some((object, key)) = field {
-                log.sites[at].objects.add(object.tag());
-                log.sites[at].keys.add(key.tag());
+                site.objects.add(object.tag());
+                site.keys.add(key.tag());
                 if object.tag() == Tag::SHARED {
                     let array = object.payload() as *const SharedRef;
                     let number = key.as_int().map_or(0, |n| n as u64).wrapping_sub(1);
                     let is_in = number < (*array).len as u64;
-                    log.sites[at].elements |= if is_in { 1 << (*array).element } else { 1 };
+                    site.elements |= if is_in { 1 << (*array).element } else { 1 };
                 }
-                log.sites[at].arrays |= if object.tag() == Tag::TABLE {
+                site.arrays |= if object.tag() == Tag::TABLE {
                     let table = object.payload() as *mut Table;
                     let number = match key.as_float() {
                         Some(f) => perilune_syntax::numeral::float_to_integer(f).unwrap_or(0),
@@ -519,13 +529,13 @@ impl Vm {
             let takes_long = !called.is_null()
                 || matches!(i.op(), Some(Op::NewTable | Op::SetList | Op::Closure | Op::Concat));
             if !called.is_null() {
-                let (native, site) = (&*called, &mut log.sites[at]);
+                let native = &*called;
                 site.natives |= !std::ptr::eq(*site.native.get_or_insert(native), native);
                 site.has_upvalues |= tag(i.a()) == Tag::NATIVE_CLOSURE;
             }
             let asked = [Op::JumpLt, Op::JumpNotLt, Op::JumpLe, Op::JumpNotLe, Op::Call, Op::TailCall];
             if i.op().is_some_and(|op| asked.contains(&op)) {
-                log.sites[at].objects.add(tag(i.a()));
+                site.objects.add(tag(i.a()));
             }
             if let Some(Op::Call | Op::TailCall) = i.op()
                 && tag(i.a()) == Tag::TABLE
@@ -539,14 +549,14 @@ impl Vm {
                 _ => None,
             };
             if let Some((object, _)) = object {
-                log.sites[at].objects.add(object.tag());
-                log.sites[at].stores_nil |=
+                site.objects.add(object.tag());
+                site.stores_nil |=
                     i.op() == Some(Op::SetField) && (*rk(base, (*inst).k, i.c())).is_nil();
-                log.sites[at].arrays |= if object.tag() == Tag::TABLE { 0 } else { OTHER_OBJECT };
+                site.arrays |= if object.tag() == Tag::TABLE { 0 } else { OTHER_OBJECT };
             }
             if let Some((object, name)) = object.filter(|(v, _)| v.tag() == Tag::TABLE) {
                 let table = object.payload() as *mut Table;
-                let (shape, site) = ((*table).shape, &mut log.sites[at]);
+                let shape = (*table).shape;
                 site.shapes |= *site.shape.get_or_insert(shape) != shape;
                 let name = (*(*inst).k.add(name as usize)).gc();
                 let is_plain =
@@ -596,11 +606,6 @@ impl Vm {
                     found(&mut log.operators, at, operator_place(name, values));
                 }
             }
-            if let Some(tags) = &mut log.heads[at] {
-                for (register, tags) in tags.iter_mut().enumerate() {
-                    tags.add((*base.add(register)).tag());
-                }
-            }
             if takes_long {
                 logging.since = ticks();
             }
@@ -624,7 +629,9 @@ impl Vm {
             if inst.is_null() {
                 continue;
             }
-            for (at, i) in log.proto.code.iter().enumerate() {
+            let proto = &log.proto;
+            log.sites.each_touched(|at, site| {
+                let i = proto.code[at];
                 if let Some(
                     Op::GetField
                     | Op::SetField
@@ -637,9 +644,9 @@ impl Vm {
                     && i.d() != NO_IC
                 {
                     // SAFETY: a live instance has the caches that its code names.
-                    log.sites[at].cache = Cache::of(unsafe { &*ic((**inst).k, i.d()) });
+                    site.cache = Cache::of(unsafe { &*ic((**inst).k, i.d()) });
                 }
-            }
+            });
         }
         if logging.lesson {
             if let Some(specializer) = self.lua.machine.specializer.clone() {

@@ -1,4 +1,7 @@
 //! What single instructions have met: the entries of a [`Log`](super::Log).
+//!
+//! Most instructions of most functions do not run while something is recorded. So a log has four bytes for each
+//! of its function's instructions, and a [`Site`] for each that has met something, whose shapes are apart.
 
 use crate::interp::ic::{ADD, EMPTY, Ic, NODE, OWN, PROTO_NODE, PROTO_SLOT, STRINGS};
 use crate::native::{Kind, Native};
@@ -11,11 +14,6 @@ pub struct Tags(u32);
 impl Tags {
     pub(super) fn add(&mut self, tag: Tag) {
         self.0 |= 1 << tag.0;
-    }
-
-    /// Whether any has.
-    pub(super) fn is_any(self) -> bool {
-        self.0 != 0
     }
 
     /// Whether it is among them.
@@ -55,8 +53,12 @@ const MOST_SHAPES: usize = 8;
 const MOST_LACKING: usize = 4;
 
 /// The shapes that a field's instruction has met, with the slot that the field has in tables of each.
+#[derive(Clone, Debug, Default)]
+pub struct Shapes(Option<Box<Met>>);
+
+/// See [`Shapes`]: apart, since most instructions access no field.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Shapes {
+struct Met {
     own: [(u32, u32); MOST_SHAPES],
     count: u8,
     lacking: [u32; MOST_LACKING],
@@ -68,17 +70,17 @@ pub struct Shapes {
 impl Shapes {
     /// Those that have the field, each with its slot.
     pub fn own(&self) -> &[(u32, u32)] {
-        &self.own[..self.count as usize]
+        self.0.as_ref().map_or(&[], |met| &met.own[..met.count as usize])
     }
 
     /// Those that lack the field, where tables of them had no metatable: reading it gives nil.
     pub fn lacking(&self) -> &[u32] {
-        &self.lacking[..self.count_lacking as usize]
+        self.0.as_ref().map_or(&[], |met| &met.lacking[..met.count_lacking as usize])
     }
 
     /// There were tables of other shapes, too, or dictionaries.
     pub fn others(&self) -> bool {
-        self.others
+        self.0.as_ref().is_some_and(|met| met.others)
     }
 
     /// Something may be learnt from tables of this shape without metatable, whose field is read.
@@ -91,18 +93,19 @@ impl Shapes {
         if self.lacking().contains(&shape) {
             return;
         }
-        match self.lacking.get_mut(self.count_lacking as usize) {
+        let met = self.0.get_or_insert_default();
+        match met.lacking.get_mut(met.count_lacking as usize) {
             Some(place) => {
                 *place = shape;
-                self.count_lacking += 1;
+                met.count_lacking += 1;
             }
-            None => self.others = true,
+            None => met.others = true,
         }
     }
 
     /// Something may be learnt from tables of this shape.
     pub(super) fn has_room_for(&self, shape: u32) -> bool {
-        let is_full = self.others && self.own().len() == MOST_SHAPES;
+        let is_full = self.others() && self.own().len() == MOST_SHAPES;
         !is_full && self.own().iter().all(|(known, _)| *known != shape)
     }
 
@@ -111,24 +114,27 @@ impl Shapes {
         if self.own().iter().any(|(known, _)| *known == shape) {
             return;
         }
+        let met = self.0.get_or_insert_default();
         match slot {
-            Some(slot) if (self.count as usize) < MOST_SHAPES => {
-                self.own[self.count as usize] = (shape, slot);
-                self.count += 1;
+            Some(slot) if (met.count as usize) < MOST_SHAPES => {
+                met.own[met.count as usize] = (shape, slot);
+                met.count += 1;
             }
-            _ => self.others = true,
+            _ => met.others = true,
         }
     }
 
     fn add_all(&mut self, earlier: &Shapes) {
-        self.others |= earlier.others;
+        if earlier.others() {
+            self.0.get_or_insert_default().others = true;
+        }
         earlier.own().iter().for_each(|&(shape, slot)| self.add(shape, Some(slot)));
         earlier.lacking().iter().for_each(|&shape| self.add_lacking(shape));
     }
 }
 
 /// What one instruction has met.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Site {
     /// How often it has run to its end within its frame.
     pub runs: u32,
@@ -236,6 +242,31 @@ impl Cache {
 }
 
 impl Site {
+    /// What an instruction has met that has met nothing.
+    const NOTHING: Site = Site {
+        runs: 0,
+        calls: 0,
+        callee: 0,
+        callees: false,
+        native: None,
+        natives: false,
+        has_upvalues: false,
+        leaves: 0,
+        result: Tags(0),
+        gives_others: false,
+        stores_nil: false,
+        arrays: 0,
+        elements: 0,
+        objects: Tags(0),
+        keys: Tags(0),
+        shape: None,
+        shapes: false,
+        metatable: 0,
+        metatables: false,
+        fields: Shapes(None),
+        cache: None,
+    };
+
     /// How often it has been done.
     pub fn times(&self) -> u32 {
         self.runs.saturating_add(self.leaves)
@@ -275,7 +306,7 @@ impl Site {
     pub(super) fn add(&mut self, earlier: &Site) {
         if self.is_untouched() {
             // As most are, of most recordings.
-            *self = Site { cache: self.cache.or(earlier.cache), ..*earlier };
+            *self = Site { cache: self.cache.or(earlier.cache), ..earlier.clone() };
             return;
         }
         self.runs = self.runs.saturating_add(earlier.runs);
@@ -302,6 +333,83 @@ impl Site {
         self.metatables |= earlier.metatables;
         self.fields.add_all(&earlier.fields);
         self.cache = self.cache.or(earlier.cache);
+    }
+}
+
+/// What each of a function's instructions has met.
+#[derive(Debug)]
+pub(super) struct Sites {
+    /// By instruction: one more than where its site is, 0 if it has met nothing; and [`MARK`].
+    places: Box<[u32]>,
+    met: Vec<Site>,
+}
+
+/// A bit of [`Sites::places`].
+const MARK: u32 = 1 << 31;
+
+/// What an instruction has met that has met nothing.
+static NOTHING: Site = Site::NOTHING;
+
+impl Sites {
+    /// Of a function of so many instructions, which have met nothing.
+    pub fn new(instructions: usize) -> Sites {
+        Sites { places: vec![0; instructions].into_boxed_slice(), met: Vec::new() }
+    }
+
+    /// Marks an instruction.
+    pub fn mark(&mut self, at: usize) {
+        self.places[at] |= MARK;
+    }
+
+    /// Whether an instruction is marked.
+    #[inline]
+    pub fn is_marked(&self, at: usize) -> bool {
+        self.places[at] & MARK != 0
+    }
+
+    /// What an instruction has met.
+    #[inline]
+    pub fn get(&self, at: usize) -> &Site {
+        self.met.get((self.places[at] & !MARK).wrapping_sub(1) as usize).unwrap_or(&NOTHING)
+    }
+
+    /// The site of an instruction that meets something.
+    #[inline]
+    pub fn touch(&mut self, at: usize) -> &mut Site {
+        let place = &mut self.places[at];
+        if *place & !MARK == 0 {
+            self.met.push(Site::NOTHING);
+            *place |= self.met.len() as u32;
+        }
+        &mut self.met[((*place & !MARK) - 1) as usize]
+    }
+
+    /// The instructions that have met something, in order.
+    pub fn touched(&self) -> impl Iterator<Item = (usize, &Site)> {
+        let is_touched = |place: &u32| *place & !MARK != 0;
+        let all = self.places.iter().enumerate().filter(move |(_, place)| is_touched(place));
+        all.map(|(at, place)| (at, &self.met[((place & !MARK) - 1) as usize]))
+    }
+
+    /// Calls `f` with each instruction that has met something.
+    pub fn each_touched(&mut self, mut f: impl FnMut(usize, &mut Site)) {
+        for (at, place) in self.places.iter().enumerate() {
+            if let Some(site) = self.met.get_mut((place & !MARK).wrapping_sub(1) as usize) {
+                f(at, site);
+            }
+        }
+    }
+
+    /// What was seen earlier of the same function is added.
+    pub fn add(&mut self, earlier: &Sites) {
+        for (at, site) in earlier.touched() {
+            self.touch(at).add(site);
+        }
+    }
+
+    /// Gives back room for sites that there are not.
+    pub fn shrink(&mut self) {
+        self.met.shrink_to_fit();
     }
 }
 
