@@ -295,10 +295,31 @@ impl<'a> Lowering<'a, '_> {
         let slow = self.aside();
         self.b.set_cold_block(slow.block);
         let base = self.b.use_var(self.base);
+        let to = self.b.create_block();
+        self.b.append_block_param(to, types::I64);
         let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
         let unusual = self.band_imm(flags, layout::SLOW_RETURN as i64);
         let plain = self.icmp_imm(IntCC::Equal, unusual, 0);
-        self.unless(plain, slow.block);
+        let place = self.iadd_imm(base, RESULTS as i64);
+        if self.log.calls_as_metamethod() > 0 {
+            let other = self.cold_block(0);
+            self.b.ins().brif(plain, to, &[place.into()], other, &[]);
+            self.go_to(other);
+            let word = self.load(types::I32, base, layout::FRAME_CALL);
+            let word = self.band_imm(word, layout::RETURN_MASK as i32 as i64);
+            let is = self.icmp_imm(IntCC::Equal, word, layout::METAMETHOD_RETURN_WORD as i32 as i64);
+            self.unless(is, slow.block);
+            let kind = self.load(types::I16, base, layout::FRAME_TAG1);
+            let is = self.icmp_imm(IntCC::Equal, kind, layout::STORES_RESULT as i64);
+            self.unless(is, slow.block);
+            let place = self.result_of_caller();
+            self.b.ins().jump(to, &[place.into()]);
+        } else {
+            self.unless(plain, slow.block);
+            self.b.ins().jump(to, &[place.into()]);
+        }
+        self.go_to(to);
+        let to = self.b.block_params(to)[0];
         // One, none, or all.
         let wanted = self.load(types::I16, base, layout::FRAME_RESULTS);
         let few = self.icmp_imm(IntCC::SignedLessThanOrEqual, wanted, 1);
@@ -310,7 +331,7 @@ impl<'a> Lowering<'a, '_> {
         let (vm, base) = (self.vm, self.b.use_var(self.base));
         self.b.ins().brif(wanted, some, &[], none, &[]);
         self.go_to(some);
-        self.give(a, base, RESULTS, 1);
+        self.give(a, to, 0, 1);
         let open = self.icmp_imm(IntCC::SignedLessThan, wanted, 0);
         self.b.ins().brif(open, all, &[], done, &[]);
         self.go_to(all);
@@ -501,6 +522,9 @@ impl<'a> Lowering<'a, '_> {
             if self.log.calls_from_natives() > 0 {
                 self.give_to_native(a, word, count);
             }
+            if self.log.calls_as_metamethod() > 0 {
+                self.give_to_operator(a, word, count);
+            }
         }
         let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
         let slow = self.band_imm(flags, (layout::SLOW_RETURN & !own) as i64);
@@ -553,14 +577,94 @@ impl<'a> Lowering<'a, '_> {
         self.go_to(native);
         let (vm, base) = (self.vm, self.b.use_var(self.base));
         self.give(a, base, RESULTS, count);
-        let values = self.load(types::I32, base, layout::FRAME_DELTA);
-        let values = self.b.ins().uextend(types::I64, values);
-        let bytes = self.ishl_imm(values, layout::VALUE_SIZE.trailing_zeros() as i64);
-        let caller = self.b.ins().isub(base, bytes);
+        let caller = self.base_of_caller();
         self.store(caller, vm, layout::VM_BASE);
         let answer = self.b.ins().iconst(types::I64, RETURNED as i64);
         self.b.ins().return_(&[answer]);
         self.go_to(other);
+    }
+
+    /// Where the frame is whose function has called that of the compiled function.
+    fn base_of_caller(&mut self) -> Val {
+        let base = self.b.use_var(self.base);
+        let values = self.load(types::I32, base, layout::FRAME_DELTA);
+        let values = self.b.ins().uextend(types::I64, values);
+        let bytes = self.ishl_imm(values, layout::VALUE_SIZE.trailing_zeros() as i64);
+        self.b.ins().isub(base, bytes)
+    }
+
+    /// The same where the function has been called as a metamethod whose result is stored, decides a jump, or is
+    /// of no interest.
+    fn give_to_operator(&mut self, a: usize, word: Val, count: i32) {
+        let is = self.icmp_imm(IntCC::Equal, word, layout::METAMETHOD_RETURN_WORD as i32 as i64);
+        let [metamethod, done, other] = [(); 3].map(|()| self.b.create_block());
+        self.b.set_cold_block(other);
+        self.b.ins().brif(is, metamethod, &[], other, &[]);
+        self.go_to(metamethod);
+        let base = self.b.use_var(self.base);
+        let kind = self.load(types::I16, base, layout::FRAME_TAG1);
+        let wants = [layout::STORES_RESULT, layout::DECIDES_JUMP, layout::DISCARDS_RESULTS];
+        for wanted in wants {
+            let [this, next] = [(); 2].map(|()| self.b.create_block());
+            let is = self.icmp_imm(IntCC::Equal, kind, wanted as i64);
+            self.b.ins().brif(is, this, &[], next, &[]);
+            self.go_to(this);
+            match wanted {
+                layout::STORES_RESULT => {
+                    let to = self.result_of_caller();
+                    match count {
+                        0 => self.store_nil(to, 0),
+                        _ => self.give(a, to, 0, 1),
+                    }
+                }
+                layout::DECIDES_JUMP => self.decide_jump(a, count),
+                _ => {}
+            }
+            self.b.ins().jump(done, &[]);
+            self.go_to(next);
+        }
+        self.b.ins().jump(other, &[]);
+        self.go_to(done);
+        self.b.ins().return_(&[base]);
+        self.go_to(other);
+    }
+
+    /// The caller's conditional jump is done if the truth of register `a`, or of nil if there is no value, wants
+    /// it: where the caller goes on is stored in its record.
+    fn decide_jump(&mut self, a: usize, count: i32) {
+        let base = self.b.use_var(self.base);
+        let negated = self.load(types::I16, base, layout::FRAME_NEGATED);
+        let tag = match count {
+            0 => self.b.ins().iconst(types::I8, Tag::NIL.0 as i64),
+            _ => self.tag_of(a),
+        };
+        let truth = self.icmp_imm(IntCC::UnsignedGreaterThan, tag, Tag::FALSE.0 as i64);
+        let truth = self.b.ins().uextend(types::I16, truth);
+        let jumps = self.b.ins().icmp(IntCC::NotEqual, truth, negated);
+        let [there, done] = [(); 2].map(|()| self.b.create_block());
+        self.b.ins().brif(jumps, there, &[], done, &[]);
+        self.go_to(there);
+        let caller = self.base_of_caller();
+        let pc = self.load(types::I64, caller, layout::FRAME_PC);
+        let behind = layout::INSTRUCTION_JUMP - layout::INSTRUCTION_SIZE;
+        let distance = self.load(types::I32, pc, behind);
+        let distance = self.b.ins().sextend(types::I64, distance);
+        let bytes = self.ishl_imm(distance, layout::INSTRUCTION_SIZE.trailing_zeros() as i64);
+        let pc = self.b.ins().iadd(pc, bytes);
+        self.store(pc, caller, layout::FRAME_PC);
+        self.b.ins().jump(done, &[]);
+        self.go_to(done);
+    }
+
+    /// The address of the register that the caller's instruction defines, the metamethod of which the compiled
+    /// function is.
+    fn result_of_caller(&mut self) -> Val {
+        let caller = self.base_of_caller();
+        let pc = self.load(types::I64, caller, layout::FRAME_PC);
+        let a = self.load(types::I8, pc, layout::INSTRUCTION_A - layout::INSTRUCTION_SIZE);
+        let a = self.b.ins().uextend(types::I64, a);
+        let bytes = self.ishl_imm(a, layout::VALUE_SIZE.trailing_zeros() as i64);
+        self.b.ins().iadd(caller, bytes)
     }
 
     /// A return from an inlined function: its result is where the call wants it.

@@ -2,13 +2,14 @@
 //! here is taken from the types themselves; `tests` pins what lowering takes for granted beyond that.
 
 use crate::Vm;
-use crate::frame::{CALL_GAP, F_ENTRY, FRAME_SLOTS, Frame};
+use crate::frame::{CALL_GAP, CONT_COMPARE, CONT_DISCARD, CONT_STORE, F_CONT, F_ENTRY, FRAME_SLOTS, Frame};
 use crate::interp::ic::Ic;
 use crate::object::{LuaClosure, LuaString, NativeClosure, Node, ProtoInst, Table, Thread, Upval};
 use crate::shared::SharedRef;
 use crate::string::StringTable;
 use crate::value::{Gc, Tag, Type, Value};
 use perilune_heap::Header;
+use perilune_syntax::Instr;
 use std::mem::offset_of;
 
 /// Bytes of a register.
@@ -288,6 +289,28 @@ pub const fn return_word(results: i16) -> u32 {
 pub const fn return_word_to_native(results: i16) -> u32 {
     return_word(results) | (F_ENTRY as u32) << 8
 }
+
+/// What [`RETURN_MASK`] leaves of the 4 bytes at [`FRAME_CALL`] in a frame of a metamethod.
+pub const METAMETHOD_RETURN_WORD: u32 = return_word(1) | (F_CONT as u32) << 8;
+
+/// The 2 bytes at [`FRAME_TAG1`] of the frame of a metamethod whose first result goes to the register that the
+/// caller's instruction defines: that before its `pc` ([`INSTRUCTION_A`]).
+pub const STORES_RESULT: u16 = Tag::FRAME.0 as u16 | (CONT_STORE as u16) << 8;
+/// The same where nobody wants results.
+pub const DISCARDS_RESULTS: u16 = Tag::FRAME.0 as u16 | (CONT_DISCARD as u16) << 8;
+
+/// The same where the truth of the first result decides a conditional jump of the caller: that before its `pc`,
+/// whose distance is [`INSTRUCTION_JUMP`]. The next 2 bytes are 1 if it jumps when the result is false.
+pub const DECIDES_JUMP: u16 = Tag::FRAME.0 as u16 | (CONT_COMPARE as u16) << 8;
+/// From a frame's base to what is said at [`DECIDES_JUMP`], 2 bytes.
+pub const FRAME_NEGATED: i32 = FRAME_PC + offset_of!(Frame, aux) as i32;
+
+/// Bytes of an instruction.
+pub const INSTRUCTION_SIZE: i32 = size_of::<Instr>() as i32;
+/// From an instruction to the number of the register that it defines, 1 byte.
+pub const INSTRUCTION_A: i32 = 1;
+/// From an instruction to how many instructions behind the next one it jumps, 4 bytes with a sign.
+pub const INSTRUCTION_JUMP: i32 = 4;
 
 /// The bit of what is at [`FRAME_CALL`] that says that the function has replaced another one.
 pub const TAIL_CALL: u64 = (TAIL_CALLED as u64) << 8;
@@ -648,6 +671,15 @@ mod tests {
             frame.as_mut_ptr().cast::<u64>().add(3).write(second);
             frame.assume_init()
         };
+        let (word_of_call, second_of_call) = metamethod_words(crate::machine::Ends::Store, 7);
+        assert_eq!((word_of_call | TAIL_CALL) as u32 & RETURN_MASK, METAMETHOD_RETURN_WORD);
+        assert_eq!(second_of_call as u16, STORES_RESULT);
+        assert_eq!(metamethod_words(crate::machine::Ends::Discard, 7).1 as u16, DISCARDS_RESULTS);
+        let i = Instr::abcd(perilune_syntax::Op::Move, 0xab, 1, 2, 3);
+        assert_eq!(i.0.to_le_bytes()[INSTRUCTION_A as usize], 0xab);
+        let i = Instr::absj(perilune_syntax::Op::Jump, 0xab, 1, -3);
+        assert_eq!(i.0.to_le_bytes()[INSTRUCTION_JUMP as usize..], (-3i32).to_le_bytes());
+        assert_eq!(second as u16, DECIDES_JUMP);
         let flags = crate::frame::F_CONT | crate::frame::F_TAIL;
         assert_eq!((frame.tag0, frame.flags, frame.nresults, frame.delta), (Tag::FRAME, flags, 1, 7));
         assert_eq!((frame.tag1, frame.cont, frame.aux), (Tag::FRAME, crate::frame::CONT_COMPARE, 1));

@@ -17,7 +17,7 @@ use super::rounds::Rounds;
 use super::site::{APPENDS, Cache, OTHER_KEY, OTHER_OBJECT, Site, Sites, Tags};
 use super::{Operand, Operator};
 use crate::Vm;
-use crate::frame::{F_ENTRY, frame};
+use crate::frame::{F_CONT, F_ENTRY, frame};
 use crate::interp::ic::ic;
 use crate::interp::quick::native_at;
 use crate::interp::{HANDLERS, Handler, Handlers, frame_closure, op, rk, save};
@@ -50,6 +50,8 @@ pub struct Log {
     calls: u32,
     /// How often by a native.
     calls_from_natives: u32,
+    /// How often as a metamethod.
+    calls_as_metamethod: u32,
     /// By which functions, as [`Log::function`] says, and how often: the first that were seen.
     callers: Vec<(usize, u32)>,
     sites: Sites,
@@ -94,6 +96,11 @@ impl Log {
         self.calls_from_natives
     }
 
+    /// How often the function has been called as a metamethod.
+    pub fn calls_as_metamethod(&self) -> u32 {
+        self.calls_as_metamethod
+    }
+
     /// How often it has been called by another function, whose number this is, as far as that was noted.
     pub fn calls_from(&self, function: usize) -> u32 {
         self.callers.iter().find(|(caller, _)| *caller == function).map_or(0, |(_, count)| *count)
@@ -115,6 +122,7 @@ impl Log {
         assert!(Arc::ptr_eq(&self.proto, &earlier.proto), "logs of two functions");
         self.calls = self.calls.saturating_add(earlier.calls);
         self.calls_from_natives = self.calls_from_natives.saturating_add(earlier.calls_from_natives);
+        self.calls_as_metamethod = self.calls_as_metamethod.saturating_add(earlier.calls_as_metamethod);
         earlier.callers.iter().for_each(|&(caller, times)| self.called_by(caller, times));
         self.sites.add(&earlier.sites);
         for (at, paths) in &earlier.paths {
@@ -282,6 +290,7 @@ impl Logging {
             proto,
             calls: 0,
             calls_from_natives: 0,
+            calls_as_metamethod: 0,
             callers: Vec::new(),
             sites,
             paths: Map::default(),
@@ -455,7 +464,9 @@ impl Vm {
             let code = &log.proto.code;
             if begins {
                 log.calls += 1;
-                log.calls_from_natives += ((*frame(base)).flags & F_ENTRY != 0) as u32;
+                let flags = (*frame(base)).flags;
+                log.calls_from_natives += (flags & F_ENTRY != 0) as u32;
+                log.calls_as_metamethod += (flags & F_CONT != 0) as u32;
             } else if at > 0
                 && before.is_none_or(|(_, b, _)| b != base)
                 && (code[at - 1].op() == Some(Op::Call)
