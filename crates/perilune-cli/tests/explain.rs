@@ -58,6 +58,39 @@ fn what_was_compiled_and_inlined_and_which_guard_failed() {
     }
 }
 
+/// A field, a variable that a function refers to, and a parameter change the kind of number.
+const KINDS: &str = "\
+local Account = {}
+Account.__index = Account
+local function new(b) return setmetatable({ balance = b }, Account) end
+local rate = 1.5
+local function interest(a) for _ = 1, 2 do local _ = a end return a.balance * rate end
+local function pay(a, x) for k = 1, 2 do a.balance = a.balance + x end return a.balance end
+local list = {}
+for i = 1, 200 do list[i] = new(i > 100 and i + 0.5 or i) end
+local s = 0
+for r = 1, 900 do
+  if r == 600 then rate = 2 end
+  for i = 1, r > 300 and 200 or 100 do s = s + interest(list[i]) + pay(list[i], r > 300 and i > 100 and 0.5 or 1) end
+end
+print(s)
+";
+
+#[test]
+fn numbers_of_two_kinds_are_named() {
+    let folder = Place::new(KINDS);
+    let said = folder.run(&["--all", "--mode", "blocking", "a.lua"]);
+    let said = text(&said.stdout);
+    if said.contains("no machine code:") {
+        return;
+    }
+    for part in
+        ["`a.balance` was always integer, and then float", "`rate` was always float, and then integer"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
 const VECTORS: &str = "\
 local V = {}
 V.__index = V

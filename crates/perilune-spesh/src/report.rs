@@ -23,7 +23,7 @@ use perilune_syntax::{Constant, Op, Proto};
 use perilune_trace::event::{self, Category, Count, Name, NotCompiledBecause};
 use perilune_vm::Tag;
 use perilune_vm::machine::{
-    APPENDS, Cache, Log, OTHER_KEY, OTHER_OBJECT, Site, Tags, Unexpected, name_of_register, place_of,
+    APPENDS, Cache, Log, OTHER_KEY, OTHER_OBJECT, Role, Site, Tags, Unexpected, name_of_register, place_of,
 };
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 use std::collections::BTreeMap;
@@ -205,6 +205,8 @@ pub struct Guard {
     pub seen: Vec<(String, u64)>,
     /// The instruction had not been run while things were recorded.
     pub is_new: bool,
+    /// A loop begins there, or comes round, or the function begins.
+    pub begins: bool,
     /// A variable, if it is about one.
     pub name: Option<String>,
 }
@@ -359,28 +361,34 @@ impl Decisions {
         let number = Arc::as_ptr(&exit.proto) as usize;
         let Some(known) = kept.functions.get_mut(&number) else { return };
         let log = Arc::clone(&known.log);
-        // A result is guarded behind the instruction that it is one of.
-        let about = match unlike_result(&log, exit) {
-            Some(_) => exit.at - 1,
-            None => exit.at,
-        };
+        // A result is guarded behind the instruction that it is one of, or before it is taken.
+        let (unlike, loaded) = (unlike_result(&log, exit), unlike_loaded(&log, exit));
+        let about = if unlike.is_some() { exit.at - 1 } else { exit.at };
         let guard = known.guards.entry(exit.at).or_default();
         guard.times += 1;
         guard.about = about;
-        let (register, expected) = expectation(&log, exit);
+        let (register, expected) = match loaded.filter(|_| unlike.is_none()) {
+            Some((_, expected)) => (None, type_names(expected)),
+            None => expectation(&log, exit),
+        };
         if guard.times == 1 {
-            guard.is_new = register.is_none() && log.site(exit.at).times() + log.site(exit.at).calls == 0;
+            let is_known = register.is_some() || loaded.is_some();
+            guard.is_new = !is_known && log.site(exit.at).times() + log.site(exit.at).calls == 0;
             (guard.register, guard.expected) = (register, expected);
         }
         let found = |r: u8| exit.seen.iter().find(|seen| seen.register == r);
-        let text = match guard.register.and_then(found) {
-            Some(seen) => type_name(seen.tag).to_owned(),
-            None => {
+        let text = match (guard.register.and_then(found), loaded) {
+            (Some(seen), _) => type_name(seen.tag).to_owned(),
+            (None, Some((tag, _))) => type_name(tag).to_owned(),
+            // It was left for another reason this time.
+            (None, None) if !guard.expected.is_empty() => return,
+            (None, None) => {
                 let types: Vec<&str> = exit.operands().map(|seen| type_name(seen.tag)).collect();
                 types.join(" and ")
             }
         };
-        if guard.seen.len() < 10 || guard.seen.contains_key(&text) {
+        let is_expected = guard.expected.contains(&text.as_str());
+        if !is_expected && (guard.seen.len() < 10 || guard.seen.contains_key(&text)) {
             *guard.seen.entry(text).or_default() += 1;
         }
     }
@@ -474,6 +482,7 @@ impl Kept {
             expected: guard.expected.clone(),
             seen: guard.seen.iter().map(|(text, times)| (text.clone(), *times)).collect(),
             is_new: guard.is_new,
+            begins: known.log.head(at).is_some(),
             name: match guard.register {
                 Some(register) => name_of_register(proto, at, register),
                 None => name(proto, guard.about),
@@ -583,8 +592,14 @@ fn unlike_result(log: &Log, exit: &Unexpected) -> Option<(u8, Tags)> {
     let i = log.proto().code[before];
     let result = log.site(before).result;
     let only = result.only()?;
-    let seen = exit.seen.iter().find(|seen| seen.register == i.a() && seen.is_result)?;
+    let seen = exit.seen.iter().find(|seen| seen.register == i.a() && seen.role == Role::Result)?;
     (seen.tag != only).then_some((seen.register, result))
+}
+
+/// The tag of what the instruction is about to load, if that has always been of one other type, and that.
+fn unlike_loaded(log: &Log, exit: &Unexpected) -> Option<(Tag, Tags)> {
+    let (tag, known) = (exit.loads?, log.site(exit.at).result);
+    known.only().is_some_and(|only| only != tag).then_some((tag, known))
 }
 
 /// What the log says should have been there: in which register, and which types.
@@ -594,7 +609,10 @@ fn expectation(log: &Log, exit: &Unexpected) -> (Option<u8>, Vec<&'static str>) 
     }
     if let Some(tags) = log.head(exit.at) {
         for seen in &exit.seen {
+            let is_variable = seen.role != Role::Variable
+                || name_of_register(log.proto(), exit.at, seen.register).is_some();
             if let Some(tags) = tags.get(seen.register as usize)
+                && is_variable
                 && tags.only().is_some_and(|only| only != seen.tag)
             {
                 return (Some(seen.register), type_names(*tags));
@@ -627,6 +645,11 @@ fn name(proto: &Proto, at: usize) -> Option<String> {
                 _ => object,
             })
         }
+        Op::GetTabUp => constant(i.c() as usize),
+        Op::GetUpval => proto
+            .upvalues
+            .get(i.b() as usize)
+            .and_then(|upvalue| upvalue.name.as_ref().map(|name| String::from_utf8_lossy(name).into_owned())),
         Op::SelfCall => {
             let object = name_of_register(proto, at, i.b() as u8).unwrap_or_else(|| "...".into());
             Some(format!("{object}:{}", constant(i.c() as usize)?))

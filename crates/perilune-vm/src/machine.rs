@@ -86,7 +86,7 @@ pub use metamethods::{Ends, Operand, Operator};
 pub use paths::{AccessPlace, End, Hop, OperatorPlace, Path};
 pub use points::{Built, MOST_WORDS, Point, Protected, Unmade, Word};
 pub use stepper::Stepper;
-pub use unexpected::{Seen, Unexpected, name_of_register};
+pub use unexpected::{Role, Seen, Unexpected, name_of_register};
 
 pub use entry::MOST_INLINED;
 

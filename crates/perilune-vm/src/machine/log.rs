@@ -561,8 +561,7 @@ impl Vm {
             };
             if let Some((object, _)) = object {
                 site.objects.add(object.tag());
-                site.stores_nil |=
-                    i.op() == Some(Op::SetField) && (*rk(base, (*inst).k, i.c())).is_nil();
+                site.stores_nil |= i.op() == Some(Op::SetField) && (*rk(base, (*inst).k, i.c())).is_nil();
                 site.arrays |= if object.tag() == Tag::TABLE { 0 } else { OTHER_OBJECT };
             }
             if let Some((object, name)) = object.filter(|(v, _)| v.tag() == Tag::TABLE) {

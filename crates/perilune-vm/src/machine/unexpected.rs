@@ -5,10 +5,11 @@ use crate::Vm;
 use crate::frame::{F_NATIVE, frame};
 use crate::interp::frame_closure;
 use crate::names;
-use crate::value::Tag;
+use crate::object::Upval;
+use crate::value::{Tag, Value};
 use perilune_syntax::bytecode::RK_CONST;
 use perilune_syntax::operands::Kind;
-use perilune_syntax::{Op, Proto};
+use perilune_syntax::{Instr, Op, Proto};
 use perilune_trace::event::{self, Category, Count};
 use std::sync::Arc;
 
@@ -19,8 +20,19 @@ pub struct Seen {
     pub register: u8,
     /// The tag of its value.
     pub tag: Tag,
-    /// The instruction before has defined it; else this one reads it.
-    pub is_result: bool,
+    /// What the register is there.
+    pub role: Role,
+}
+
+/// What a register is where machine code is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The instruction reads it.
+    Operand,
+    /// The instruction before has defined it.
+    Result,
+    /// It may be a variable, where a loop begins, or a parameter, where the function does.
+    Variable,
 }
 
 /// Machine code has been left, or was not entered, because something was not as expected.
@@ -32,12 +44,14 @@ pub struct Unexpected {
     pub at: usize,
     /// What that reads, and what the one before it has defined.
     pub seen: Vec<Seen>,
+    /// The tag of what it is about to load, if it loads something and no metamethod is asked.
+    pub loads: Option<Tag>,
 }
 
 impl Unexpected {
     /// What the instruction reads.
     pub fn operands(&self) -> impl Iterator<Item = &Seen> {
-        self.seen.iter().filter(|seen| !seen.is_result)
+        self.seen.iter().filter(|seen| seen.role == Role::Operand)
     }
 }
 
@@ -46,6 +60,14 @@ impl Unexpected {
 pub fn name_of_register(proto: &Proto, at: usize, register: u8) -> Option<String> {
     let (_, name) = names::register_name(proto, at, register)?;
     Some(String::from_utf8_lossy(&name).into_owned())
+}
+
+/// Whether a loop comes round to this instruction.
+fn is_loop_head(proto: &Proto, at: usize) -> bool {
+    proto.code.iter().enumerate().any(|(from, i)| {
+        let comes_round = matches!(i.op(), Some(Op::JumpBack | Op::ForLoop | Op::TForLoop));
+        comes_round && from as i64 + 1 + i.sj() as i64 == at as i64
+    })
 }
 
 impl Vm {
@@ -74,19 +96,19 @@ impl Vm {
             return;
         }
         let mut seen = Vec::new();
-        let mut add = |register: usize, is_result: bool| {
-            if register < proto.max_stack as usize && seen.len() < 8 {
+        let mut add = |register: usize, role: Role| {
+            if register < proto.max_stack as usize {
                 // SAFETY: a register of the frame.
                 let tag = unsafe { (*base.add(register)).tag() };
-                seen.push(Seen { register: register as u8, tag, is_result });
+                seen.push(Seen { register: register as u8, tag, role });
             }
         };
         for operand in i.op().into_iter().flat_map(Op::operands) {
             let value = operand.field.of(i) as usize;
             match operand.kind {
-                Kind::Use => add(value, false),
-                Kind::UseAt(above) => add(value + above as usize, false),
-                Kind::RK if value & RK_CONST as usize == 0 => add(value, false),
+                Kind::Use => add(value, Role::Operand),
+                Kind::UseAt(above) => add(value + above as usize, Role::Operand),
+                Kind::RK if value & RK_CONST as usize == 0 => add(value, Role::Operand),
                 _ => {}
             }
         }
@@ -95,11 +117,46 @@ impl Vm {
                 .op()
                 .is_some_and(|op| op.operands().iter().any(|o| matches!(o.kind, Kind::Def | Kind::Defs(..))));
             if defines {
-                add(before.a() as usize, true);
+                add(before.a() as usize, Role::Result);
             }
         }
+        let variables = match is_loop_head(&proto, at) {
+            true => proto.max_stack as usize,
+            false if at == 0 => proto.num_params as usize,
+            false => 0,
+        };
+        (0..variables).for_each(|variable| add(variable, Role::Variable));
+        // SAFETY: as above.
+        let loads = unsafe { self.about_to_load(base, i) }.map(|value| value.tag());
         if let Some(specializer) = self.lua.machine.specializer.clone() {
-            specializer.exited(&Unexpected { proto, at, seen });
+            specializer.exited(&Unexpected { proto, at, seen, loads });
+        }
+    }
+
+    /// What an instruction of the frame at `base` is about to load; `None`: it loads nothing, or not by itself.
+    ///
+    /// # Safety
+    /// The frame is a complete one of a Lua function, which has the instruction.
+    unsafe fn about_to_load(&self, base: *mut Value, i: Instr) -> Option<Value> {
+        // SAFETY: the caller's promise: verified code names registers, constants and upvalues that there are.
+        unsafe {
+            let closure = frame_closure(base);
+            let constant = |n: u16| *(*(*closure).proto).k.add(n as usize);
+            let upvalue = |n: u16| {
+                let upvalues = &raw const (*closure).upvals as *const *mut Upval;
+                *(**upvalues.add(n as usize)).v
+            };
+            let register = |n: u16| *base.add(n as usize);
+            let (object, key) = match i.op()? {
+                Op::GetUpval => return Some(upvalue(i.b())),
+                Op::GetTabUp => (upvalue(i.b()), constant(i.c())),
+                Op::GetField | Op::SelfCall => (register(i.b()), constant(i.c())),
+                Op::GetIndex => (register(i.b()), register(i.c())),
+                Op::GetInt => (register(i.b()), Value::int(i.c() as i64)),
+                _ => return None,
+            };
+            let value = self.raw_get(object.as_table()?, key);
+            (!value.is_nil()).then_some(value)
         }
     }
 }

@@ -154,6 +154,20 @@ pub fn guard(guard: &Guard) -> (String, String) {
             "nothing, if it stays rare: the next machine code of the function knows it".into(),
         );
     }
+    if guard.expected.is_empty() && guard.begins {
+        return (
+            "what is found out once, where a loop or the function begins, was not as when it was recorded: \
+             which types arrays hold, which fields tables have"
+                .into(),
+            "use tables made alike, and arrays of one type".into(),
+        );
+    }
+    if guard.expected.is_empty() && matches!(guard.op, "CALL" | "TAILCALL") {
+        return (
+            format!("{} was another function than when it was recorded", quoted(name, "what it calls")),
+            "call functions that stay the same in a loop, or sort what it works on by what is called".into(),
+        );
+    }
     if guard.expected.is_empty() {
         let seen = if seen.is_empty() { String::new() } else { format!(" (it met {})", list(&seen)) };
         return (
@@ -323,7 +337,8 @@ mod tests {
         assert_eq!(why, "the table meets string keys");
         let seen = vec![("string".to_owned(), 3)];
         let (op, expected, name) = ("ADD", vec!["integer"], Some("x".into()));
-        let (why, _) = guard(&Guard { line: 1, op, times: 3, expected, seen, is_new: false, name });
+        let (why, _) =
+            guard(&Guard { line: 1, op, times: 3, expected, seen, is_new: false, begins: false, name });
         assert_eq!(why, "`x` was always integer, and then string");
     }
 }
