@@ -66,6 +66,16 @@ pub fn read(i: Instr) -> Registers {
     })
 }
 
+/// The same without those whose type it does not ask for, since it stores them in a table that it makes, or
+/// gives them back.
+pub fn read_by_type(i: Instr) -> Registers {
+    match i.op() {
+        Some(Op::SetSlot) => Registers::from(i.a() as usize),
+        Some(Op::Return | Op::Return1) => Registers::NONE,
+        _ => read(i),
+    }
+}
+
 /// What it always writes, or clobbers.
 fn writes(i: Instr) -> Registers {
     i.operands().iter().fold(Registers::NONE, |set, o| {

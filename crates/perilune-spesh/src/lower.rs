@@ -74,7 +74,7 @@ use crate::backend::clif::{
     condcodes::IntCC, types,
 };
 use crate::backend::{self, clif};
-use crate::live::{live, read};
+use crate::live::{live, read, read_by_type};
 use crate::places::Built;
 use crate::positions::Place;
 use crate::report;
@@ -533,7 +533,12 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let loops = self.loops.clone();
         // What matters only behind the unit may be of any type: a loop would be left for it in vain.
         let inside = (0..self.proto.code.len()).filter(|&at| self.unit.contains(at));
-        let read = inside.fold(Registers::NONE, |set, at| set.or(read(self.proto.code[at])));
+        let reads = |of: fn(perilune_syntax::Instr) -> Registers| {
+            inside.clone().fold(Registers::NONE, |set, at| set.or(of(self.proto.code[at])))
+        };
+        // Parameters that are only stored in a new table, or given back, may be of any type, too: `x` is a float
+        // for most calls of `function(x, y) return { x = x, y = y } end`, and 0 for some.
+        let (read, read_by_type) = (reads(read), reads(read_by_type));
         for at in (0..self.proto.code.len()).filter(|&at| self.unit.contains(at)) {
             let body = loops.iter().find(|l| l.head == at);
             if body.is_none() && !(at == 0 && self.unit.starts) {
@@ -546,6 +551,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 false => tags.len(),
             };
             let matters = self.in_use[at].and(self.live_at(at));
+            let read = if body.is_none() { &read_by_type } else { &read };
             let known = |(r, tags): (usize, &perilune_vm::machine::Tags)| {
                 let changes = body.is_some_and(|l| self.changes(l, r));
                 let used = matters.contains(r as u8)
