@@ -519,8 +519,14 @@ impl Lowering<'_, '_> {
             (Fact::Upvalue(_, n), _) => drop(self.upvalue_address(n)),
             (Fact::StringMethod(_, cache, node), _) => drop(self.string_method(cache, node, exit)),
             (Fact::UpvalueTable(_, n), _) => drop(self.upvalue_table(n, exit)),
-            (Fact::Global(_, up, key, cache), _) => drop(self.global_address(up, key, cache, exit)),
-            (Fact::GlobalTable(_, up, key, cache), _) => drop(self.global_table(up, key, cache, exit)),
+            (Fact::Global(_, up, key, cache), _) => {
+                let node = self.global_address(up, key, (cache, None), exit);
+                self.keep_too(fact, node);
+            }
+            (Fact::GlobalTable(_, up, key, cache), _) => {
+                let table = self.global_table(up, key, (cache, None), exit).val;
+                self.keep_too(fact, table);
+            }
             (Fact::Array(name, kind), Some(table)) => drop(self.array(name, table, kind, exit)),
             (Fact::Slots(name, shape), Some(table)) => drop(self.slots(name, table, shape, exit)),
             (Fact::Field(name, shape, slot, ty), Some(table)) => {
@@ -531,7 +537,8 @@ impl Lowering<'_, '_> {
                 self.class(name, table, cache, node, exit);
             }
             (Fact::Node(name, _, key, cache), Some(table)) => {
-                self.node_of_key((name, table), key, cache, exit);
+                let node = self.node_of_key((name, table), key, (cache, None), exit);
+                self.keep_too(fact, node);
             }
             (
                 Fact::Fresh(_)
@@ -550,6 +557,13 @@ impl Lowering<'_, '_> {
             | (_, None) => return false,
         }
         true
+    }
+
+    /// The fact holds, whose value was known by the cache of another instruction, perhaps.
+    fn keep_too(&mut self, fact: Fact, value: Value) {
+        if !self.has(fact) {
+            self.keep(fact, vec![value]);
+        }
     }
 
     /// The same of an upvalue that is a function.
@@ -719,15 +733,34 @@ impl Lowering<'_, '_> {
         &mut self,
         (name, table): (Name, Value),
         key: u16,
-        cache: u16,
+        (cache, number): (u16, Option<u32>),
         slow: Block,
     ) -> Value {
-        let fact = Fact::Node(name, self.frame, key, cache);
+        let own = Fact::Node(name, self.frame, key, cache);
+        let same = |fact: &Fact| matches!(*fact, Fact::Node(of, frame, k, _) if (of, frame, k) == (name, self.frame, key));
+        let fact = self.known_fact(same).unwrap_or(own);
         if !self.has(fact) {
-            let node = self.node(table, key, cache, slow);
+            let node = self.node(table, key, (cache, number), slow);
             self.keep(fact, vec![node]);
         }
         self.values(fact)[0]
+    }
+
+    /// A fact like this that holds.
+    fn known_fact(&self, is_it: impl Fn(&Fact) -> bool) -> Option<Fact> {
+        self.now.as_ref()?.facts.iter().copied().find(is_it)
+    }
+
+    /// The cache by whose number this global goes: another instruction may have looked for it, by its own.
+    pub(super) fn cache_of_global(&self, up: u16, key: u16, cache: u16) -> u16 {
+        let own = (self.frame, up, key);
+        let is_table =
+            |fact: &Fact| matches!(*fact, Fact::GlobalTable(frame, u, k, _) if (frame, u, k) == own);
+        let is_node = |fact: &Fact| matches!(*fact, Fact::Global(frame, u, k, _) if (frame, u, k) == own);
+        match self.known_fact(is_table).or_else(|| self.known_fact(is_node)) {
+            Some(Fact::GlobalTable(.., known) | Fact::Global(.., known)) => known,
+            _ => cache,
+        }
     }
 
     /// Where the method of strings is that this cache is for, a node or a value, else goes to `slow`.
@@ -777,10 +810,16 @@ impl Lowering<'_, '_> {
     }
 
     /// The table that is a global, in a node that its cache tells, else goes to `slow`.
-    pub(super) fn global_table(&mut self, up: u16, key: u16, cache: u16, slow: Block) -> Known {
-        let fact = Fact::GlobalTable(self.frame, up, key, cache);
+    pub(super) fn global_table(
+        &mut self,
+        up: u16,
+        key: u16,
+        (cache, number): (u16, Option<u32>),
+        slow: Block,
+    ) -> Known {
+        let fact = Fact::GlobalTable(self.frame, up, key, self.cache_of_global(up, key, cache));
         if !self.has(fact) {
-            let node = self.global_address(up, key, cache, slow);
+            let node = self.global_address(up, key, (cache, number), slow);
             let tag = self.load(types::I8, node, layout::NODE_VALUE_TAG);
             let is = self.icmp_imm(IntCC::Equal, tag, Tag::TABLE.0 as i64);
             self.unless(is, slow);
@@ -791,11 +830,17 @@ impl Lowering<'_, '_> {
     }
 
     /// The node of a global that its cache tells, else goes to `slow`.
-    pub(super) fn global_address(&mut self, up: u16, key: u16, cache: u16, slow: Block) -> Value {
-        let fact = Fact::Global(self.frame, up, key, cache);
+    pub(super) fn global_address(
+        &mut self,
+        up: u16,
+        key: u16,
+        (cache, number): (u16, Option<u32>),
+        slow: Block,
+    ) -> Value {
+        let fact = Fact::Global(self.frame, up, key, self.cache_of_global(up, key, cache));
         if !self.has(fact) {
             let globals = self.upvalue_table(up, slow).val;
-            let node = self.node(globals, key, cache, slow);
+            let node = self.node(globals, key, (cache, number), slow);
             self.keep(fact, vec![node]);
         }
         self.values(fact)[0]

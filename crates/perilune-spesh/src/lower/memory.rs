@@ -17,6 +17,9 @@ pub(super) enum Key {
     Slot(usize),
 }
 
+/// Nodes of larger numbers are looked for where the cache says.
+const MOST_NODES: u32 = 1 << 16;
+
 impl Lowering<'_, '_> {
     /// Register `a` gets the value of `b`, of which perhaps nothing is known.
     pub(super) fn copy(&mut self, at: usize, a: usize, b: usize) {
@@ -254,7 +257,7 @@ impl Lowering<'_, '_> {
         let i = self.code(at);
         let a = i.a() as usize;
         let slow = match self.site(at).cache {
-            Some(Cache::Node) => self.slow(at),
+            Some(Cache::Node { .. }) => self.slow(at),
             Some(Cache::Own { shape, slot }) => {
                 let slow = self.slow(at);
                 let table = self.upvalue_table(i.b(), slow.block).val;
@@ -273,13 +276,15 @@ impl Lowering<'_, '_> {
             }
             _ => return self.step_and_guard(at),
         };
+        let number = self.number_of_node(at);
         if self.result(at) == Ty::Table {
-            let table = self.global_table(i.b(), i.c(), i.d(), slow.block);
+            let table = self.global_table(i.b(), i.c(), (i.d(), number), slow.block);
+            let name = Name::Global(self.frame, self.cache_of_global(i.b(), i.c(), i.d()));
             self.define(a, table);
-            self.is_copy(a, Name::Global(self.frame, i.d()));
+            self.is_copy(a, name);
             return self.join(at, slow, Some((a, Ty::Table)));
         }
-        let node = self.global_address(i.b(), i.c(), i.d(), slow.block);
+        let node = self.global_address(i.b(), i.c(), (i.d(), number), slow.block);
         let ty = self.take_apart(at, node, layout::NODE_VALUE, layout::NODE_VALUE_TAG, slow.block);
         self.join(at, slow, Some((a, ty)));
     }
@@ -292,7 +297,7 @@ impl Lowering<'_, '_> {
         let is_plain = stored.known.is_some_and(|tag| tag < Tag::STRING);
         let slow = match self.site(at).cache {
             Some(Cache::Own { .. }) => self.slow(at),
-            Some(Cache::Node) if is_plain => self.slow(at),
+            Some(Cache::Node { .. }) if is_plain => self.slow(at),
             _ => return self.step(at),
         };
         let table = self.upvalue_table(up, slow.block).val;
@@ -302,7 +307,8 @@ impl Lowering<'_, '_> {
             self.set_own_field((name, table), (shape, slot), (&stored, self.fills(at, &stored)), slow.block);
         } else {
             let what = self.b.ins().iconst(types::I64, layout::FIELD);
-            let node = self.global_address(up, i.b(), i.d(), slow.block);
+            let number = self.number_of_node(at);
+            let node = self.global_address(up, i.b(), (i.d(), number), slow.block);
             self.is_writable((Some(name), table), what, &stored, slow.block);
             let tag = self.load(types::I8, node, layout::NODE_VALUE_TAG);
             let there = self.icmp_imm(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
@@ -316,14 +322,60 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// The node of a dictionary that has this constant as its key, where the cache says, else goes to `slow`.
-    /// Whatever the cache is for now, it says where to look, and a node with the key is the table's.
-    pub(super) fn node(&mut self, table: Value, key: u16, cache: u16, slow: Block) -> Value {
-        let constants = self.constants();
-        let cache = layout::cache(cache);
+    /// The number of the node where instruction `at` has found its key when it was recorded. It is part of the
+    /// code: that is half of what there is to do if the cache has to be asked for it. Where it has turned out to
+    /// be another one, since the table has grown or another domain's is not made alike, the cache is asked.
+    fn number_of_node(&self, at: usize) -> Option<u32> {
+        match self.site(at).cache {
+            Some(Cache::Node { number }) if number < MOST_NODES && !self.is_suspect(at) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// The node of a dictionary that has this constant as its key, by this number, or where the cache says, else
+    /// goes to `slow`. Whatever the cache is for now, it says where to look, and a node with the key is the
+    /// table's.
+    pub(super) fn node(
+        &mut self,
+        table: Value,
+        key: u16,
+        (cache, number): (u16, Option<u32>),
+        slow: Block,
+    ) -> Value {
         let nodes = self.load(types::I64, table, layout::TABLE_NODES);
         let there = self.icmp_imm(IntCC::NotEqual, nodes, 0);
         self.unless(there, slow);
+        let node = match number {
+            Some(number) => self.numbered_node(table, nodes, number, slow),
+            None => self.cached_node(table, nodes, cache, slow),
+        };
+        let own = self.load(types::I64, node, layout::NODE_KEY);
+        let constants = self.constants();
+        let wanted = self.load(types::I64, constants, Self::slot(key as usize) + layout::PAYLOAD);
+        let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
+        self.unless(same, slow);
+        let tag = self.load(types::I8, node, layout::NODE_KEY_TAG);
+        let string = self.icmp_imm(IntCC::Equal, tag, Tag::STRING.0 as i64);
+        self.unless(string, slow);
+        node
+    }
+
+    /// The node of this number, if the table, which has nodes, has as many, else goes to `slow`.
+    fn numbered_node(&mut self, table: Value, nodes: Value, number: u32, slow: Block) -> Value {
+        // So many bits the number has: the table has at least as many nodes as it would need.
+        let bits = u32::BITS - number.leading_zeros();
+        if bits > 0 {
+            let log2 = self.load(types::I8, table, layout::TABLE_LOG2_NODES);
+            let enough = self.icmp_imm(IntCC::UnsignedGreaterThanOrEqual, log2, bits as i64);
+            self.unless(enough, slow);
+        }
+        self.iadd_imm(nodes, number as i64 * layout::NODE_SIZE as i64)
+    }
+
+    /// The node that the cache tells, if the table, which has nodes, has as many, else goes to `slow`.
+    fn cached_node(&mut self, table: Value, nodes: Value, cache: u16, slow: Block) -> Value {
+        let constants = self.constants();
+        let cache = layout::cache(cache);
         let number = self.load(types::I32, constants, cache + layout::CACHE_SLOT);
         let log2 = self.load(types::I8, table, layout::TABLE_LOG2_NODES);
         let log2 = self.b.ins().uextend(types::I32, log2);
@@ -333,15 +385,7 @@ impl Lowering<'_, '_> {
         let number = self.b.ins().uextend(types::I64, number);
         let size = self.b.ins().iconst(types::I64, layout::NODE_SIZE as i64);
         let offset = self.b.ins().imul(number, size);
-        let node = self.b.ins().iadd(nodes, offset);
-        let own = self.load(types::I64, node, layout::NODE_KEY);
-        let wanted = self.load(types::I64, constants, Self::slot(key as usize) + layout::PAYLOAD);
-        let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
-        self.unless(same, slow);
-        let tag = self.load(types::I8, node, layout::NODE_KEY_TAG);
-        let string = self.icmp_imm(IntCC::Equal, tag, Tag::STRING.0 as i64);
-        self.unless(string, slow);
-        node
+        self.b.ins().iadd(nodes, offset)
     }
 
     /// The cache is of this shape and kind.
@@ -506,8 +550,10 @@ impl Lowering<'_, '_> {
             Cache::Add { .. } | Cache::OfStrings { .. } => self.field_by_leaf(at, table, ty, to),
             Cache::Own { shape, slot } => self.own_field(at, (name, table), (shape, slot), to),
             Cache::Class { node } => drop(self.take_from_class(at, (name, table), node, to)),
-            Cache::Node => {
-                let node = self.node_of_key((name, table), i.c(), i.d(), to);
+            Cache::Node { .. } => {
+                // Tables that are no global's come and go, and grow.
+                let number = self.number_of_node(at).filter(|_| matches!(name, Name::Global(..)));
+                let node = self.node_of_key((name, table), i.c(), (i.d(), number), to);
                 self.take_apart(at, node, layout::NODE_VALUE, layout::NODE_VALUE_TAG, to);
             }
         }

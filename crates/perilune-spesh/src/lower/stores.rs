@@ -270,7 +270,7 @@ impl Lowering<'_, '_> {
                 self.keep(Fact::Slots(name, shape), vec![slots]);
                 self.has_stored(name, (shape, slot), &stored);
             }
-            Cache::Add { .. } | Cache::Node | Cache::Class { .. } | Cache::OfStrings { .. } => {
+            Cache::Add { .. } | Cache::Node { .. } | Cache::Class { .. } | Cache::OfStrings { .. } => {
                 self.set_field_by_leaf(at, table, slow.block);
             }
         }

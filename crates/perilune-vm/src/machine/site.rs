@@ -212,7 +212,11 @@ pub enum Cache {
         shape: u32,
     },
     /// A dictionary has the key in the node that the cache tells.
-    Node,
+    Node {
+        /// Which one that is here. Tables that have been made alike, such as the globals of all domains, have
+        /// their keys in the same places.
+        number: u32,
+    },
     /// The place that the cache tells, a node or a value, in a table that stands for a class, or, for the
     /// environments that functions of tasks have, among the domain's globals.
     Class {
@@ -233,7 +237,7 @@ impl Cache {
             kind if ic.shape == STRINGS => Some(Cache::OfStrings { node: kind == PROTO_NODE }),
             OWN => Some(Cache::Own { shape: ic.shape, slot: ic.slot }),
             ADD => Some(Cache::Add { before: ic.shape, slot: ic.slot, shape: ic.aux }),
-            NODE => Some(Cache::Node),
+            NODE => Some(Cache::Node { number: ic.slot }),
             PROTO_SLOT => Some(Cache::Class { node: false }),
             PROTO_NODE => Some(Cache::Class { node: true }),
             _ => None,
