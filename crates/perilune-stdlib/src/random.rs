@@ -120,9 +120,10 @@ fn quick_random(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
     };
     // Nothing is taken from the generator before it is clear that all can be done.
     let is_float = call.arguments.is_empty();
-    let state = call.upvalue(1).as_userdata().filter(|state| state.is::<Generator>());
-    let Some(state) = state.filter(|_| is_float || low <= high) else { return Ok(None) };
-    let generator: &mut Generator = vm.userdata_mut(state).expect("its type has been tested");
+    let state = call.upvalue(1).as_userdata().filter(|_| is_float || low <= high);
+    let Some(generator) = state.and_then(|state| vm.userdata_mut::<Generator>(state)) else {
+        return Ok(None);
+    };
     let random = generator.next();
     if is_float {
         return Ok(Some(Value::float(to_float(random))));

@@ -7,7 +7,7 @@ use crate::native::{LuaResult, Native};
 use crate::num;
 use crate::object::{LuaString, NativeClosure, Table, Userdata};
 use crate::value::{Gc, Stores, Tag, Type, Value};
-use std::any::Any;
+use std::any::{Any, TypeId};
 
 impl Vm {
     // -- Arguments ------------------------------------------------------------------------------------------
@@ -352,13 +352,17 @@ impl Vm {
     /// A full userdata around a Rust value, which is dropped when the collector finds it dead, by whatever
     /// thread owns the domain then.
     pub fn new_userdata<T: Any + Send>(&mut self, data: T, user_values: u32) -> LuaResult<Gc<Userdata>> {
-        let data: Box<dyn Any + Send> = Box::new(data);
+        let mut data = Box::new(data);
+        let value = (&raw mut *data).cast::<()>();
+        let data: Box<dyn Any + Send> = data;
         let size = std::mem::offset_of!(Userdata, user_values) + user_values as usize * size_of::<Value>();
         let u = self.heap.alloc(Tag::USERDATA.0, size).as_ptr() as *mut Userdata;
         // SAFETY: freshly allocated; every field is written.
         unsafe {
             (*u).metatable = std::ptr::null_mut();
             (*u).data = Box::into_raw(Box::new(data));
+            (*u).value = value;
+            (*u).type_id = TypeId::of::<T>();
             (*u).num_user_values = user_values;
             let v = &raw mut (*u).user_values as *mut Value;
             for n in 0..user_values as usize {
@@ -394,13 +398,11 @@ impl Vm {
         }
     }
     /// The Rust value of a userdata, if it is a `T` and has not been dropped.
+    #[inline]
     pub fn userdata_mut<T: 'static>(&mut self, u: Gc<Userdata>) -> Option<&mut T> {
-        if u.data.is_null() {
-            return None;
-        }
-        // SAFETY: the box lives until a collection finds the userdata dead, and none comes while the `Vm` is
-        // borrowed.
-        unsafe { (*u.data).downcast_mut::<T>() }
+        // SAFETY: a `T`, as has been asked. The box lives until a collection finds the userdata dead, and none
+        // comes while the `Vm` is borrowed.
+        u.is::<T>().then(|| unsafe { &mut *u.value.cast::<T>() })
     }
 
     /// Whether finalisers are being called, during which the collector takes no orders.
@@ -413,8 +415,7 @@ impl Gc<Userdata> {
     /// Is its Rust value a `T`?
     #[inline]
     pub fn is<T: 'static>(self) -> bool {
-        // SAFETY: the box lives as long as the userdata.
-        !self.data.is_null() && unsafe { (*self.data).is::<T>() }
+        !self.data.is_null() && self.type_id == TypeId::of::<T>()
     }
 
     /// The Rust value, if it is a `T` and has not been dropped, for as long as the caller likes; see
@@ -425,10 +426,7 @@ impl Gc<Userdata> {
     /// is), and nobody gets the value by [`Vm::userdata_mut`].
     #[inline]
     pub unsafe fn data<'a, T: 'static>(self) -> Option<&'a T> {
-        if self.data.is_null() {
-            return None;
-        }
-        // SAFETY: the caller's promise.
-        unsafe { (*self.data).downcast_ref::<T>() }
+        // SAFETY: a `T`, as has been asked; the caller's promise.
+        self.is::<T>().then(|| unsafe { &*self.value.cast::<T>() })
     }
 }

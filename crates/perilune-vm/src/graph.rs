@@ -80,7 +80,15 @@ pub(crate) unsafe fn visit_edges(obj: Obj, v: &mut impl GraphVisitor) -> Option<
             }
             Tag::USERDATA => {
                 let u = p as *mut Userdata;
-                let Userdata { header: _, metatable, data: _, num_user_values, user_values: _ } = *u;
+                let Userdata {
+                    header: _,
+                    metatable,
+                    data: _,
+                    value: _,
+                    type_id: _,
+                    num_user_values,
+                    user_values: _,
+                } = *u;
                 v.pointer(Edge::Metatable, metatable);
                 let values = &raw const (*u).user_values as *const Value;
                 for n in 0..num_user_values as usize {

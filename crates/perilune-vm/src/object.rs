@@ -251,6 +251,7 @@ pub struct NativeClosure {
 
 impl NativeClosure {
     /// Upvalue `n` (from 0), if it has so many.
+    #[inline]
     pub(crate) fn upvalue(&self, n: u32) -> Option<Value> {
         // SAFETY: in range: a native closure has room for as many as it says.
         (n < self.num_upvalues).then(|| unsafe { *(&raw const self.upvals as *const Value).add(n as usize) })
@@ -264,6 +265,10 @@ pub struct Userdata {
     pub(crate) metatable: *mut Table,
     /// Owned `Box<Box<dyn Any + Send>>`; null once dropped.
     pub(crate) data: *mut Box<dyn std::any::Any + Send>,
+    /// The value in `data`, and its type: to ask the value for that is a call of a function that nobody knows.
+    pub(crate) value: *mut (),
+    /// See `value`.
+    pub(crate) type_id: std::any::TypeId,
     pub(crate) num_user_values: u32,
     pub(crate) user_values: [Value; 0],
 }

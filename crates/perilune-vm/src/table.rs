@@ -517,6 +517,11 @@ impl Vm {
                 return Ok(());
             }
         }
+        if at < t.array_cap as u64 && t.has_holes() {
+            // A list that begins at 2, as that of a sieve does, has one as long as it grows.
+            self.set_among_holes(t, at as usize, v);
+            return Ok(());
+        }
         self.set_int_slow(t, i, v)
     }
 

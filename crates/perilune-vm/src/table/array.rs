@@ -303,6 +303,7 @@ impl Table {
     }
 
     /// Stores over element `at` (from 0) of an array with holes. The barrier has run.
+    #[inline]
     pub(super) fn set_with_holes(&mut self, at: usize, v: Value) {
         debug_assert!(self.has_holes() && at < self.array_cap as usize);
         self.array_len = self.array_len.max(at as u32 + 1);
@@ -555,12 +556,18 @@ impl Vm {
             }
             self.open_holes(t)?;
         }
+        self.set_among_holes(t, at, v);
+        Ok(())
+    }
+
+    /// Stores any value as element `at` (from 0), which belongs to the array part of a table with holes.
+    #[inline]
+    pub(super) fn set_among_holes(&mut self, t: Gc<Table>, at: usize, v: Value) {
         if !v.is_nil() {
             self.lua.caches.drained.filled(t.array);
         }
         self.element_barrier(t, at, v);
         edit(&mut self.heap, t).set_with_holes(at, v);
-        Ok(())
     }
 
     /// Stores `v`, not nil, behind the last element of a dense array that has room for it.
