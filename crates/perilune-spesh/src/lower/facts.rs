@@ -737,7 +737,8 @@ impl Lowering<'_, '_> {
         slow: Block,
     ) -> Value {
         let own = Fact::Node(name, self.frame, key, cache);
-        let same = |fact: &Fact| matches!(*fact, Fact::Node(of, frame, k, _) if (of, frame, k) == (name, self.frame, key));
+        let wanted = (name, self.frame, key);
+        let same = |fact: &Fact| matches!(*fact, Fact::Node(of, frame, k, _) if (of, frame, k) == wanted);
         let fact = self.known_fact(same).unwrap_or(own);
         if !self.has(fact) {
             let node = self.node(table, key, (cache, number), slow);

@@ -17,7 +17,7 @@ use super::rounds::Rounds;
 use super::site::{APPENDS, Cache, OTHER_KEY, OTHER_OBJECT, Site, Sites, Tags};
 use super::{Operand, Operator};
 use crate::Vm;
-use crate::frame::{F_CONT, F_ENTRY, frame};
+use crate::frame::{CONT_COMPARE, CONT_CONCAT, CONT_DISCARD, CONT_STORE, F_CONT, F_ENTRY, frame};
 use crate::interp::ic::ic;
 use crate::interp::quick::native_at;
 use crate::interp::{HANDLERS, Handler, Handlers, frame_closure, op, rk, save};
@@ -282,8 +282,8 @@ impl Logging {
         let mut sites = Sites::new(proto.code.len());
         sites.mark(0);
         for (at, i) in proto.code.iter().enumerate() {
-            if let Some(Op::JumpBack | Op::ForLoop | Op::TForLoop) = i.op() {
-                sites.mark((at as i64 + 1 + i.sj() as i64) as usize);
+            if let Some(head) = comes_round_to(at, *i) {
+                sites.mark(head);
             }
         }
         let log = Log {
@@ -464,9 +464,11 @@ impl Vm {
             let code = &log.proto.code;
             if begins {
                 log.calls += 1;
-                let flags = (*frame(base)).flags;
+                let (flags, cont) = ((*frame(base)).flags, (*frame(base)).cont);
                 log.calls_from_natives += (flags & F_ENTRY != 0) as u32;
-                log.calls_as_metamethod += (flags & F_CONT != 0) as u32;
+                // Not what `pcall` has called, or a coroutine.
+                let is_metamethod = matches!(cont, CONT_STORE | CONT_COMPARE | CONT_DISCARD | CONT_CONCAT);
+                log.calls_as_metamethod += (flags & F_CONT != 0 && is_metamethod) as u32;
             } else if at > 0
                 && before.is_none_or(|(_, b, _)| b != base)
                 && (code[at - 1].op() == Some(Op::Call)
@@ -704,6 +706,12 @@ impl Vm {
         }
         self.update_dispatch();
     }
+}
+
+/// Where the loop begins that comes round by instruction `at`, if one does.
+pub(super) fn comes_round_to(at: usize, i: Instr) -> Option<usize> {
+    let comes_round = matches!(i.op(), Some(Op::JumpBack | Op::ForLoop | Op::TForLoop));
+    comes_round.then(|| (at as i64 + 1 + i.sj() as i64) as usize)
 }
 
 /// Whether `op` is one at which a loop can be entered.

@@ -1,6 +1,7 @@
 //! What is told of an exit to a specializer that wants to know ([`super::Specializer::wants_exits`]): for
 //! people who ask why code is slow.
 
+use super::log::comes_round_to;
 use crate::Vm;
 use crate::frame::{F_NATIVE, frame};
 use crate::interp::frame_closure;
@@ -64,10 +65,7 @@ pub fn name_of_register(proto: &Proto, at: usize, register: u8) -> Option<String
 
 /// Whether a loop comes round to this instruction.
 fn is_loop_head(proto: &Proto, at: usize) -> bool {
-    proto.code.iter().enumerate().any(|(from, i)| {
-        let comes_round = matches!(i.op(), Some(Op::JumpBack | Op::ForLoop | Op::TForLoop));
-        comes_round && from as i64 + 1 + i.sj() as i64 == at as i64
-    })
+    proto.code.iter().enumerate().any(|(from, i)| comes_round_to(from, *i) == Some(at))
 }
 
 impl Vm {
