@@ -99,8 +99,10 @@ const AT_ONCE: f64 = 0.5;
 const DEBT: f64 = 10.0e6;
 /// worth so many times as much.
 const CERTAIN: f64 = 8.0;
-/// Functions with more instructions are not compiled.
+/// Functions of which more instructions have run are not compiled,
 pub const LARGEST: usize = 800;
+/// nor those that have more, whether they have run or not.
+pub const LONGEST: usize = 10_000;
 /// What a draft costs, of what compiling does.
 const DRAFT: f64 = 0.35;
 /// A draft is made of what is worth so much of what compiling would cost, if all goes as well as can be.
@@ -342,7 +344,7 @@ impl Default for Price {
 }
 
 /// So many instructions of intermediate form are expected of one of bytecode.
-const EXPANSION: usize = 25;
+const EXPANSION: usize = 32;
 
 impl Price {
     /// What so many instructions of intermediate form cost, in nanoseconds; half as much again each time that

@@ -549,7 +549,7 @@ impl Compiler {
         let built =
             |function: usize| self.profiles.log(function).is_some_and(|log| lower::is_inlinable(&log));
         let (cost, inlined) = Cost::at_a_glance(log, unit, built);
-        let size = (Price::expected_size(unit.len()) as f64 * PROMISING) as usize;
+        let size = (Price::expected_size(unit.seen(log)) as f64 * PROMISING) as usize;
         Some(Forecast::new(log, unit, cost, size, &inlined).rough())
     }
 
@@ -558,7 +558,7 @@ impl Compiler {
         // Before the draft, which costs some of what compiling does: what would be saved if every instruction
         // were done as well as can be. Others may depend on it, so it need not be worth it alone. Drafts of
         // which nothing came get dearer.
-        let price = self.price.of_bytecode(unit.len(), self.profiles.compiled(log, unit));
+        let price = self.price.of_bytecode(unit.seen(log), self.profiles.compiled(log, unit));
         let price = price * PROMISING * f64::exp2(self.profiles.tries(log) as f64);
         let is_worth_it = match purse {
             Some((budget, window)) => {
@@ -567,7 +567,8 @@ impl Compiler {
             }
             None => self.profiles.may_try(log),
         };
-        unit.len() <= budget::LARGEST && is_worth_it && !(purse.is_some() && self.cannot_gain(log, unit))
+        let is_small = unit.seen(log) <= budget::LARGEST && unit.len() <= budget::LONGEST;
+        is_small && is_worth_it && !(purse.is_some() && self.cannot_gain(log, unit))
     }
 
     /// The draft of a function, if it may be worth compiling.

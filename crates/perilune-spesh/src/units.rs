@@ -31,6 +31,11 @@ impl Unit {
         self.wanted.iter().filter(|&&w| w).count()
     }
 
+    /// How many of its instructions the log has seen: the others are exits at most.
+    pub fn seen(&self, log: &Log) -> usize {
+        log.seen().filter(|&at| self.contains(at)).count()
+    }
+
     /// Whether everything of the other is in it.
     pub fn covers(&self, other: &Unit) -> bool {
         self.starts >= other.starts

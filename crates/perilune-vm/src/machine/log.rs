@@ -146,6 +146,11 @@ impl Log {
         self.sites.touched().map(|(_, site)| site.times() as u64).sum()
     }
 
+    /// The instructions that have run.
+    pub fn seen(&self) -> impl Iterator<Item = usize> + '_ {
+        self.sites.touched().filter(|(_, site)| site.times() > 0).map(|(at, _)| at)
+    }
+
     /// What instruction `at` has met.
     pub fn site(&self, at: usize) -> &Site {
         self.sites.get(at)
