@@ -206,6 +206,12 @@ impl Short {
 }
 
 impl Profile {
+    /// What the function has met since is added. Nothing is copied, unless somebody looks at it just now: what
+    /// is known is much more than what one recording says.
+    fn add(&mut self, later: Log) {
+        Arc::make_mut(&mut self.log).add(later);
+    }
+
     /// The code, if it is alive and has not been given up.
     fn code(&self) -> Option<Arc<MachineCode>> {
         let code = self.code.as_ref()?.1.upgrade()?;
@@ -254,22 +260,21 @@ impl Profiles {
     }
 
     /// Adds a log: everything that is known of its function.
-    pub fn add(&self, mut log: Log) -> Arc<Log> {
+    pub fn add(&self, log: Log) -> Arc<Log> {
         let recordings = self.recordings();
         let mut profiles = self.lock();
         let key = Arc::as_ptr(log.proto()) as usize;
         let own = log.weight() as f64;
         if let Some(known) = profiles.get_mut(&key) {
             known.weight = (recordings.faded(known.weight) + own, recordings.age);
-            log.add(&known.log);
-            log.shrink();
-            known.log = Arc::new(log);
+            known.add(log);
             known.logs = known.logs.saturating_add(1);
             return Arc::clone(&known.log);
         }
         if profiles.len() == profiles.capacity() {
             profiles.retain(|_, profile| !profile.is_over());
         }
+        let mut log = log;
         log.shrink();
         let log = Arc::new(log);
         let exits = Exits::new(log.proto());
@@ -294,11 +299,9 @@ impl Profiles {
     }
 
     /// Adds what a function has met behind an exit, if something is known of it.
-    pub fn learn(&self, mut log: Log) {
+    pub fn learn(&self, log: Log) {
         if let Some(known) = self.lock().get_mut(&(Arc::as_ptr(log.proto()) as usize)) {
-            log.add(&known.log);
-            log.shrink();
-            known.log = Arc::new(log);
+            known.add(log);
         }
     }
 

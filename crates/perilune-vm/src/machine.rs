@@ -202,10 +202,12 @@ impl Exits {
         self.sites[reason as usize * self.length..][..self.length][at].load(Ordering::Relaxed)
     }
 
-    /// Machine code of this function, or of `code`'s which it is built in, was left at instruction `at`.
-    fn count(&self, at: usize, reason: Reason, code: &Exits) {
+    /// Machine code of this function, or of `code`'s which it is built in, was left at instruction `at`. How
+    /// often that has been, there and for this reason.
+    fn count(&self, at: usize, reason: Reason, code: &Exits) -> u32 {
         code.total.fetch_add(1, Ordering::Relaxed);
-        self.sites[reason as usize * self.length..][..self.length][at].fetch_add(1, Ordering::Relaxed);
+        let site = &self.sites[reason as usize * self.length..][..self.length][at];
+        site.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
     }
 
     /// How often code of the function's loops was given up because it was entered for next to nothing.
@@ -218,9 +220,9 @@ impl Exits {
         self.short.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The code was entered in vain.
-    fn refused(&self) {
-        self.total.fetch_add(1, Ordering::Relaxed);
+    /// The code was entered in vain. How often it has been left by now.
+    fn refused(&self) -> u32 {
+        self.total.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
     }
 }
 
@@ -457,7 +459,7 @@ pub(crate) struct Machine {
     pub caught: bool,
     /// What the code counts in that was left last because something was not as expected. To be compared, not
     /// to be followed.
-    left: *const Exits,
+    left: (*const Exits, u32),
     /// Runs under way, on whichever native stack, innermost first.
     runs: *mut Active,
     /// The collector hears of so many bytes more of tables that machine code does not make
@@ -491,7 +493,7 @@ impl Default for Machine {
             rounds: Default::default(),
             missed: 0,
             caught: false,
-            left: std::ptr::null(),
+            left: (std::ptr::null(), 0),
             runs: null_mut(),
             unmade: 0,
             words: [0; MOST_WORDS],

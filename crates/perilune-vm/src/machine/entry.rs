@@ -526,11 +526,8 @@ unsafe fn ended_otherwise(vm: *mut Vm, ran: Ran, active: *mut Active, outer: boo
             mark_callers(vm, (*thread).stack.offset(place));
         }
         // Which code it was, by what it counts in.
-        let left = match exit {
-            REFUSED => {
-                (*code).exits.refused();
-                Arc::as_ptr(&(*code).exits)
-            }
+        let (left, times) = match exit {
+            REFUSED => (Arc::as_ptr(&(*code).exits), (*code).exits.refused()),
             EXITED => (*vm).lua.machine.left,
             _ => return exit,
         };
@@ -548,7 +545,7 @@ unsafe fn ended_otherwise(vm: *mut Vm, ran: Ran, active: *mut Active, outer: boo
             let inst = (*frame_closure(base)).proto;
             let code = (*inst).machine;
             if !code.is_null() && Arc::as_ptr(&(*code).exits) == left {
-                judge_exit(vm, inst);
+                judge_exit(vm, inst, times);
                 break;
             }
             if (*f).delta == 0 {
@@ -560,18 +557,18 @@ unsafe fn ended_otherwise(vm: *mut Vm, ran: Ran, active: *mut Active, outer: boo
     }
 }
 
-/// Machine code of `inst` has been left because something was not as expected: what is to be learnt from
-/// that, and whether it goes on being used.
+/// Machine code of `inst` has been left because something was not as expected, so often by now, there and for
+/// the same reason: what is to be learnt from that, and whether it goes on being used.
 ///
 /// # Safety
 /// The instance lives, and has machine code.
-unsafe fn judge_exit(vm: *mut Vm, inst: *mut ProtoInst) {
+unsafe fn judge_exit(vm: *mut Vm, inst: *mut ProtoInst, times: u32) {
     // SAFETY: the caller's promise.
     unsafe {
         let code = (*inst).machine;
         // Where what happens depends on the program alone, no clock is asked.
         let asks = (*vm).lua.machine.threshold == 0;
-        (*vm).learn_from_exit(inst, (*code).exits.total());
+        (*vm).learn_from_exit(inst, times);
         if !(*code).is_given_up() || asks && (*code).is_left_rarely() {
             return;
         }

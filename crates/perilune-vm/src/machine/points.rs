@@ -190,8 +190,8 @@ pub(crate) unsafe extern "C-unwind" fn leave(vm: *mut Vm, base: *mut Value, poin
         match &point.counts {
             None => LEAVE,
             Some((exits, at, reason, code)) => {
-                exits.count(*at, *reason, code);
-                (*vm).lua.machine.left = Arc::as_ptr(code);
+                let times = exits.count(*at, *reason, code);
+                (*vm).lua.machine.left = (Arc::as_ptr(code), times);
                 EXITED
             }
         }

@@ -124,7 +124,10 @@ impl Shapes {
         }
     }
 
-    fn add_all(&mut self, earlier: &Shapes) {
+    /// What was seen later is added: where there is no room for all, the later ones are kept.
+    fn add_all(&mut self, later: &Shapes) {
+        let Some(later) = &later.0 else { return };
+        let earlier = Shapes(self.0.replace(later.clone()));
         if earlier.others() {
             self.0.get_or_insert_default().others = true;
         }
@@ -306,42 +309,40 @@ impl Site {
         self.runs | self.leaves | self.calls == 0
     }
 
-    /// What was seen earlier is added.
-    pub(super) fn add(&mut self, earlier: &Site) {
-        if self.is_untouched() {
-            // As most are, of most recordings.
-            *self = Site { cache: self.cache.or(earlier.cache), ..earlier.clone() };
+    /// What was seen later is added; where only one can be had, it is the later.
+    pub(super) fn add(&mut self, later: &Site) {
+        self.cache = later.cache.or(self.cache);
+        if later.is_untouched() {
             return;
         }
-        self.runs = self.runs.saturating_add(earlier.runs);
-        self.calls = self.calls.saturating_add(earlier.calls);
+        self.runs = self.runs.saturating_add(later.runs);
+        self.calls = self.calls.saturating_add(later.calls);
         self.callees |=
-            earlier.callees || (self.callee != 0 && earlier.callee != 0 && self.callee != earlier.callee);
-        self.callee = if self.callee == 0 { earlier.callee } else { self.callee };
-        self.natives |= earlier.natives
-            || self.native.zip(earlier.native).is_some_and(|(own, earlier)| !std::ptr::eq(own, earlier));
-        self.native = self.native.or(earlier.native);
-        self.has_upvalues |= earlier.has_upvalues;
-        self.leaves = self.leaves.saturating_add(earlier.leaves);
-        self.result = self.result.or(earlier.result);
-        self.gives_others |= earlier.gives_others;
-        self.stores_nil |= earlier.stores_nil;
-        self.arrays |= earlier.arrays;
-        self.elements |= earlier.elements;
-        self.objects = self.objects.or(earlier.objects);
-        self.keys = self.keys.or(earlier.keys);
+            later.callees || (self.callee != 0 && later.callee != 0 && self.callee != later.callee);
+        self.callee = if later.callee == 0 { self.callee } else { later.callee };
+        self.natives |= later.natives
+            || self.native.zip(later.native).is_some_and(|(own, later)| !std::ptr::eq(own, later));
+        self.native = later.native.or(self.native);
+        self.has_upvalues |= later.has_upvalues;
+        self.leaves = self.leaves.saturating_add(later.leaves);
+        self.result = self.result.or(later.result);
+        self.gives_others |= later.gives_others;
+        self.stores_nil |= later.stores_nil;
+        self.arrays |= later.arrays;
+        self.elements |= later.elements;
+        self.objects = self.objects.or(later.objects);
+        self.keys = self.keys.or(later.keys);
         self.shapes |=
-            earlier.shapes || self.shape.zip(earlier.shape).is_some_and(|(own, earlier)| own != earlier);
-        self.shape = self.shape.or(earlier.shape);
-        self.metatable = if self.metatable == 0 { earlier.metatable } else { self.metatable };
-        self.metatables |= earlier.metatables;
-        self.fields.add_all(&earlier.fields);
-        self.cache = self.cache.or(earlier.cache);
+            later.shapes || self.shape.zip(later.shape).is_some_and(|(own, later)| own != later);
+        self.shape = later.shape.or(self.shape);
+        self.metatable = if later.metatable == 0 { self.metatable } else { later.metatable };
+        self.metatables |= later.metatables;
+        self.fields.add_all(&later.fields);
     }
 }
 
 /// What each of a function's instructions has met.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Sites {
     /// By instruction: one more than where its site is, 0 if it has met nothing; and [`MARK`].
     places: Box<[u32]>,
@@ -404,9 +405,9 @@ impl Sites {
         }
     }
 
-    /// What was seen earlier of the same function is added.
-    pub fn add(&mut self, earlier: &Sites) {
-        for (at, site) in earlier.touched() {
+    /// What was seen later of the same function is added.
+    pub fn add(&mut self, later: &Sites) {
+        for (at, site) in later.touched() {
             self.touch(at).add(site);
         }
     }
@@ -442,7 +443,7 @@ mod tests {
         assert!(shapes.others());
         let mut both = Shapes::default();
         both.add_lacking(100);
-        both.add_all(&shapes);
-        assert_eq!(both.lacking(), [100, 0, 1, 2]);
+        shapes.add_all(&both);
+        assert_eq!(shapes.lacking(), [100, 0, 1, 2], "the later ones are kept");
     }
 }
