@@ -425,6 +425,10 @@ impl Specializer for Background {
         self.shared.compiler.decisions().unexpected(exit);
     }
 
+    fn exited_again(&self, proto: &Arc<Proto>, at: usize) {
+        self.shared.compiler.decisions().unexpected_again(proto, at);
+    }
+
     fn learn(&self, logs: Vec<Log>) {
         self.shared.compiler.learn(logs);
     }

@@ -61,6 +61,10 @@ impl Specializer for Blocking {
         self.compiler.decisions().unexpected(exit);
     }
 
+    fn exited_again(&self, proto: &Arc<Proto>, at: usize) {
+        self.compiler.decisions().unexpected_again(proto, at);
+    }
+
     fn learn(&self, logs: Vec<Log>) {
         self.compiler.learn(logs);
     }

@@ -389,7 +389,16 @@ impl Decisions {
         };
         let is_expected = guard.expected.contains(&text.as_str());
         if !is_expected && (guard.seen.len() < 10 || guard.seen.contains_key(&text)) {
-            *guard.seen.entry(text).or_default() += 1;
+            *guard.seen.entry(text).or_default() += exit.stands_for as u64;
+        }
+    }
+
+    /// The same once more: it is counted.
+    pub(crate) fn unexpected_again(&self, proto: &Arc<Proto>, at: usize) {
+        let Some(mut kept) = self.kept() else { return };
+        let known = kept.functions.get_mut(&(Arc::as_ptr(proto) as usize));
+        if let Some(guard) = known.and_then(|known| known.guards.get_mut(&at)) {
+            guard.times += 1;
         }
     }
 

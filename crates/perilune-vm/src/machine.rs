@@ -406,6 +406,9 @@ pub trait Specializer: std::fmt::Debug + Send + Sync {
     }
     /// It has been left there.
     fn exited(&self, _exit: &Unexpected) {}
+    /// It has been left once more before instruction `at` of a function, as often before: this is only
+    /// counted.
+    fn exited_again(&self, _proto: &Arc<Proto>, _at: usize) {}
     /// This is what functions have met just after machine code has been left: it is to be known when there is
     /// a reason to compile them again.
     fn learn(&self, _logs: Vec<Log>) {}

@@ -532,7 +532,7 @@ unsafe fn ended_otherwise(vm: *mut Vm, ran: Ran, active: *mut Active, outer: boo
             _ => return exit,
         };
         if (*vm).lua.machine.wants_exits || perilune_trace::on(Category::Compile) {
-            (*vm).tell_exit();
+            (*vm).tell_exit(times);
         }
         // The frames are as they were, and so their instances are alive. The code is that of the innermost
         // one, or of one that has it inlined.

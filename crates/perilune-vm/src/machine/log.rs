@@ -734,3 +734,14 @@ pub(super) fn comes_round_to(at: usize, i: Instr) -> Option<usize> {
 pub(super) fn is_loop_entry(op: Option<Op>) -> bool {
     op.is_some_and(|op| LOOP_ENTRIES.contains(&op))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_lesson;
+
+    #[test]
+    fn what_goes_on_behind_an_exit_is_recorded_less_and_less() {
+        let lessons: Vec<u32> = (0..10_000).filter(|&times| is_lesson(times)).collect();
+        assert_eq!(lessons, [2, 32, 512, 8192]);
+    }
+}

@@ -47,6 +47,23 @@ pub struct Unexpected {
     pub seen: Vec<Seen>,
     /// The tag of what it is about to load, if it loads something and no metamethod is asked.
     pub loads: Option<Tag>,
+    /// How many exits there have been at the same place, for the same reason, since the last one that was told
+    /// of: this one, and those that were counted only ([`super::Specializer::exited_again`]).
+    pub stands_for: u32,
+}
+
+/// The first exits at each place are told of, so many, then one of as many: what it takes to find out what
+/// was not as expected is thirty times an exit, and a program that is asked why it is slow is not to be slow
+/// because it is asked.
+const TOLD: u32 = 32;
+
+/// For how many exits the one stands that is the `times`th at its place; `None`: it is one of those that
+/// another one stands for.
+fn stands_for(times: u32) -> Option<u32> {
+    match times {
+        0..=TOLD => Some(1),
+        _ => times.is_multiple_of(TOLD).then_some(TOLD),
+    }
 }
 
 impl Unexpected {
@@ -69,9 +86,10 @@ fn is_loop_head(proto: &Proto, at: usize) -> bool {
 }
 
 impl Vm {
-    /// Machine code has just been left for the frame at the state's `base`.
+    /// Machine code has just been left for the frame at the state's `base`, so often by now, there and for the
+    /// same reason.
     #[cold]
-    pub(super) fn tell_exit(&mut self) {
+    pub(super) fn tell_exit(&mut self, times: u32) {
         let base = self.lua.base;
         // SAFETY: the frame is complete, its position stored; that of a Lua function has its closure, and an
         // instance owns a count of its prototype.
@@ -93,6 +111,8 @@ impl Vm {
         if !self.lua.machine.wants_exits {
             return;
         }
+        let Some(specializer) = self.lua.machine.specializer.clone() else { return };
+        let Some(stands_for) = stands_for(times) else { return specializer.exited_again(&proto, at) };
         let mut seen = Vec::new();
         let mut add = |register: usize, role: Role| {
             if register < proto.max_stack as usize {
@@ -126,9 +146,7 @@ impl Vm {
         (0..variables).for_each(|variable| add(variable, Role::Variable));
         // SAFETY: as above.
         let loads = unsafe { self.about_to_load(base, i) }.map(|value| value.tag());
-        if let Some(specializer) = self.lua.machine.specializer.clone() {
-            specializer.exited(&Unexpected { proto, at, seen, loads });
-        }
+        specializer.exited(&Unexpected { proto, at, seen, loads, stands_for });
     }
 
     /// What an instruction of the frame at `base` is about to load; `None`: it loads nothing, or not by itself.
@@ -156,5 +174,17 @@ impl Vm {
             let value = self.raw_get(object.as_table()?, key);
             (!value.is_nil()).then_some(value)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_exits_are_stood_for() {
+        let told = |all: u32| (1..=all).filter_map(stands_for).sum::<u32>();
+        assert_eq!([1, TOLD, TOLD + 1, 2 * TOLD, 1000 * TOLD].map(told), [1, TOLD, TOLD, 2 * TOLD, 1000 * TOLD]);
+        assert!((1..=1000 * TOLD).filter_map(stands_for).count() < 1100);
     }
 }
