@@ -225,10 +225,10 @@ fn quick_rawget(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
     Ok(table.as_table().map(|t| vm.raw_get(t, key)))
 }
 
-/// [`rawset`] of a table without a metatable and a key that cannot be refused.
+/// [`rawset`] of a table whose stores nobody minds, and a key that cannot be refused.
 fn quick_rawset(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
     let &[table, key, value] = call.arguments else { return Ok(None) };
-    let Some(t) = table.as_table().filter(|t| vm.may_store_quickly(*t)) else { return Ok(None) };
+    let Some(t) = table.as_table().filter(|t| vm.may_store_raw(*t)) else { return Ok(None) };
     if key.is_nil() || key.as_float().is_some() {
         return Ok(None);
     }

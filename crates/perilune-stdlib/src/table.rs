@@ -2,11 +2,13 @@
 //!
 //! The functions respect metamethods. A table without a metatable, which is nearly every one, is accessed
 //! raw; anything else goes through `__index`, `__newindex` and `__len` element by element, in the order in
-//! which PUC Lua does it.
+//! which PUC Lua does it. The ends of objects that are lists, of a class without `__len` and `__newindex`, are
+//! accessed raw as well: nobody could tell.
 
 use crate::sort;
 use crate::string::scratch;
 use perilune_syntax::numeral::{format_float, format_integer};
+use perilune_vm::meta::Event;
 use perilune_vm::{Call, Effect, Gc, LuaResult, Native, Results, Table, Type, Value, Vm};
 
 static CONCAT: Native = Native::hybrid("concat", concat);
@@ -167,27 +169,30 @@ fn insert(vm: &mut Vm) -> LuaResult<u32> {
     Ok(0)
 }
 
-/// [`insert`] at the end of a table without a metatable. (Elements that have been moved are not to be moved again
-/// where memory is refused.)
+/// [`insert`] at the end of a table without metamethods for that. (Elements that have been moved are not to be
+/// moved again where memory is refused.)
 fn quick_insert(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
     let &[table, value] = call.arguments else { return Ok(None) };
-    let Some(table) = table.as_table().filter(|t| vm.may_store_quickly(*t)) else { return Ok(None) };
+    let may = |vm: &mut Vm, t| vm.may_store_without(t, &[Event::Len, Event::NewIndex]);
+    let Some(table) = table.as_table().filter(|t| may(vm, *t)) else { return Ok(None) };
     let end = vm.raw_len(table).wrapping_add(1);
     vm.raw_set_int(table, end, value)?;
     Ok(Some(Value::NIL))
 }
 
-/// [`remove`] of the last element of a table without a metatable, or of one of its array.
+/// [`remove`] of the last element of a table that says by itself how long it is, or of one of its array. All of
+/// these are there, and what is there asks for no other metamethod.
 fn quick_remove(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
     let (&[table] | &[table, _]) = call.arguments else { return Ok(None) };
-    let Some(table) = table.as_table().filter(|t| vm.may_store_quickly(*t)) else { return Ok(None) };
+    let may = |vm: &mut Vm, t| vm.may_store_without(t, &[Event::Len]);
+    let Some(table) = table.as_table().filter(|t| may(vm, *t)) else { return Ok(None) };
     let size = vm.raw_len(table);
     if let &[_, position] = call.arguments {
         let position = position.as_int().filter(|i| (1..=size).contains(i));
         return position.map_or(Ok(None), |position| vm.raw_remove(table, position));
     }
     if size == 0 {
-        let none = vm.raw_get_int(table, 0).is_nil();
+        let none = vm.may_store_quickly(table) && vm.raw_get_int(table, 0).is_nil();
         return Ok(none.then_some(Value::NIL));
     }
     vm.raw_remove(table, size)

@@ -229,7 +229,20 @@ impl Vm {
     /// nobody's but this domain's.
     #[inline]
     pub fn may_store_quickly(&self, t: Gc<Table>) -> bool {
-        t.metatable.is_null() && !t.minds_stores() && !t.is_guarded()
+        t.metatable.is_null() && self.may_store_raw(t)
+    }
+
+    /// The same where no metamethod is asked.
+    #[inline]
+    pub fn may_store_raw(&self, t: Gc<Table>) -> bool {
+        !t.minds_stores() && !t.is_guarded()
+    }
+
+    /// The same where these are: the table has none of them.
+    #[inline]
+    pub fn may_store_without(&mut self, t: Gc<Table>, events: &[Event]) -> bool {
+        let Some(metatable) = self.metatable_of(t.into()) else { return self.may_store_raw(t) };
+        self.may_store_raw(t) && events.iter().all(|event| self.table_metamethod(metatable, *event).is_nil())
     }
 
     /// Whether a table without a metatable may get this one as if nobody else minded: it has no finaliser,
