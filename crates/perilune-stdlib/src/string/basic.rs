@@ -171,8 +171,10 @@ fn quick_rep(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
     let mut bytes = [0; SHORT];
     let length = s.len().checked_mul(n).filter(|length| *length <= SHORT);
     let Some(text) = length.map(|length| &mut bytes[..length]) else { return Ok(None) };
-    if !s.bytes().is_empty() {
-        text.chunks_exact_mut(s.len()).for_each(|part| part.copy_from_slice(s.bytes()));
+    match s.bytes() {
+        [] => {}
+        &[byte] => text.fill(byte),
+        bytes => text.chunks_exact_mut(bytes.len()).for_each(|part| part.copy_from_slice(bytes)),
     }
     Ok(Some(vm.new_str(text)?.into()))
 }
@@ -196,6 +198,10 @@ fn rep(vm: &mut Vm) -> LuaResult<u32> {
     let mut out = scratch::take();
     // Room for the last separator as well: it is written, then cut off.
     scratch::reserve(vm, &mut out, total + separator.len())?;
+    if let (&[byte], []) = (s, separator) {
+        out.resize(total, byte);
+        return scratch::ret(vm, out);
+    }
     out.extend_from_slice(s);
     out.extend_from_slice(separator);
     while out.len() < total {
