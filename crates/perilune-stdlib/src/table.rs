@@ -239,6 +239,14 @@ fn move_(vm: &mut Vm) -> LuaResult<u32> {
         // way.
         let upwards =
             to > end || to <= from || !(source.same(target) || vm.equals(source.value(), target.value())?);
+        if let (Sequence::Raw(source), Sequence::Raw(target), true) = (source, target, upwards) {
+            for i in 0..count {
+                vm.poll_interrupt()?;
+                let value = vm.raw_get_int(source, from + i);
+                vm.raw_set_int(target, to + i, value)?;
+            }
+            return vm.ret(target);
+        }
         for i in 0..count {
             let i = if upwards { i } else { count - 1 - i };
             let value = source.get(vm, from + i)?;

@@ -11,7 +11,7 @@ use crate::call::NATIVE_STACK;
 use crate::frame::{CALL_GAP, CONT_NONE, Frame, frame};
 use crate::native::Kind;
 use crate::num;
-use crate::object::{LuaClosure, LuaString, NativeClosure, STRING_INTERNED};
+use crate::object::{LuaClosure, LuaString, STRING_INTERNED};
 use crate::shape;
 use crate::table::iterate::BEYOND;
 use crate::value::{Tag, Value};
@@ -168,17 +168,17 @@ op!(op_tforcall(vm, base, pc, k, i, tab) {
         && tab != &raw const super::HOOKED
     {
         tail!(super::elements::element_tforcall, vm, base, pc, k, i, tab)
-    } else if (*a).tag() == Tag::NATIVE_CLOSURE && i.b() == 1 && tab != &raw const super::HOOKED {
+    } else if matches!((*a).tag(), Tag::NATIVE | Tag::NATIVE_CLOSURE) && tab != &raw const super::HOOKED {
         tail!(leaf_tforcall, vm, base, pc, k, i, tab)
     }
     tail!(slow_tforcall, vm, base, pc, k, i, tab)
 });
 
 op!(
-    /// An iterator that is a native closure which calls no Lua, for one variable: `io.lines`, `string.gmatch`.
+    /// An iterator that is a native which calls no Lua: those of `io.lines`, `string.gmatch`, `utf8.codes`.
     #[inline(never)] leaf_tforcall(vm, base, pc, k, i, tab) {
     let a = base.add(i.a() as usize);
-    let native = (*((*a).payload() as *const NativeClosure)).native;
+    let native = &*native_at(a);
     let func = a.add(4);
     let own = func.add(CALL_GAP);
     let top = own.add(2);
@@ -190,7 +190,8 @@ op!(
     copy(own.add(1), a.add(2));
     save!(vm, base, pc);
     (*vm).lua.top = top;
-    *frame(own) = Frame::native(1, slots(base, own));
+    let wanted = i.b() as usize;
+    *frame(own) = Frame::native(wanted as i16, slots(base, own));
     (*vm).lua.base = own;
     match native.run(&mut *vm) {
         Ok(n) => {
@@ -199,10 +200,13 @@ op!(
                 flow!(vm, (*vm).finish_native(n as usize))
             }
             (*vm).lua.base = base;
-            if n == 0 {
-                Value::store_nil(func)
-            } else {
-                copy(func, (*vm).lua.top.sub(n as usize))
+            let results = (*vm).lua.top.sub(n as usize);
+            // They lie above: none is overwritten before it is copied.
+            for r in 0..wanted {
+                match r < n as usize {
+                    true => copy(func.add(r), results.add(r)),
+                    false => Value::store_nil(func.add(r)),
+                }
             }
             if (*vm).heap.gc_due() {
                 tail!(after_tforcall, vm, base, pc, k, i, tab)
