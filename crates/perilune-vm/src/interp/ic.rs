@@ -120,6 +120,10 @@ struct OwnEntry {
     slot: u32,
 }
 
+/// In [`OwnEntry::shape`]: tables of this shape lack the field.
+const LACKS: u32 = 1 << 31;
+const _: () = assert!(shape::MAX_SHAPES < LACKS);
+
 /// Beside them: tables of a shape, with this metatable or none, that have nothing for a key, and none of the
 /// tables along `__index` has, as of a version.
 #[derive(Clone, Copy)]
@@ -252,6 +256,39 @@ impl SharedCache {
     /// Remembers that tables of `shape` have the field `key` in `slot`.
     pub fn put_own(&mut self, shape: u32, key: Gc<LuaString>, slot: u32) {
         self.entries.own[Self::own_index(shape, key.ptr())] = OwnEntry { key: key.ptr(), shape, slot };
+    }
+
+    /// The slot in which tables of `shape`, which is no dictionary's, have the field `key`; `None`: they have
+    /// none. For keys that come as values, as `t[name]` has them: what is found is remembered, and that there is
+    /// nothing, too. (To look it up is six loads, each of which waits for the one before.)
+    #[inline(always)]
+    pub fn slot_of(&mut self, shape: u32, key: Gc<LuaString>) -> Option<u32> {
+        let e = &self.entries.own[Self::own_index(shape, key.ptr())];
+        if e.key == key.ptr() {
+            if e.shape == shape {
+                return Some(e.slot);
+            }
+            if e.shape == shape | LACKS {
+                return None;
+            }
+        }
+        self.look_up_slot(shape, key)
+    }
+
+    #[inline(never)]
+    fn look_up_slot(&mut self, shape: u32, key: Gc<LuaString>) -> Option<u32> {
+        if key.atom == 0 {
+            // Nothing has a field of that name. So there are many of these, and each is told quickly.
+            return None;
+        }
+        let slot = shape::lookup(shape, key);
+        let entry = OwnEntry {
+            key: key.ptr(),
+            shape: if slot.is_some() { shape } else { shape | LACKS },
+            slot: slot.unwrap_or(0),
+        };
+        self.entries.own[Self::own_index(shape, key.ptr())] = entry;
+        slot
     }
 
     #[inline(always)]

@@ -136,6 +136,13 @@ op!(
         }
         deliver_known!(vm, base, pc, k, i, tab, known)
     }
+    if let Some(slot) = (*vm).lua.caches.shared.slot_of((*t).shape, Gc::from_ptr(key)) {
+        let v = (*t).slots.add(slot as usize);
+        if !(*v).is_nil() {
+            copy(base.add(i.a() as usize), v);
+            next!(vm, base, pc, k, tab)
+        }
+    }
     tail!(other_getindex, vm, base, pc, k, i, tab)
 });
 

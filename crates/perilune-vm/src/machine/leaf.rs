@@ -104,7 +104,13 @@ pub(super) unsafe extern "C-unwind" fn get(vm: *mut Vm, t: *mut Table, key: *mut
             // asked as any.
             return look_up(vm, t, *key, Value::NIL);
         }
-        let own = Gc::from_ptr(t).get_str((*key).gc());
+        let own = match (*t).shape {
+            shape::DICT => Gc::from_ptr(t).get_str((*key).gc()),
+            shape => match (*vm).lua.caches.shared.slot_of(shape, (*key).gc()) {
+                Some(slot) => *(*t).slots.add(slot as usize),
+                None => Value::NIL,
+            },
+        };
         look_up(vm, t, *key, own)
     }
 }
