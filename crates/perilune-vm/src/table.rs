@@ -460,7 +460,7 @@ impl Vm {
         if t.shape == shape::DICT {
             return self.set_str_node(t, key, v);
         }
-        match shape::lookup(t.shape, key) {
+        match self.lua.caches.shared.slot_of(t.shape, key) {
             Some(slot) => {
                 self.set_slot(t, slot, key, v);
                 Ok(())

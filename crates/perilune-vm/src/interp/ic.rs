@@ -277,8 +277,9 @@ impl SharedCache {
 
     #[inline(never)]
     fn look_up_slot(&mut self, shape: u32, key: Gc<LuaString>) -> Option<u32> {
-        if key.atom == 0 {
-            // Nothing has a field of that name. So there are many of these, and each is told quickly.
+        if key.atom == 0 || shape <= shape::FROZEN_DICT {
+            // Nothing has a field of that name, or nothing of this shape has any. There may be many of these,
+            // and each is told quickly.
             return None;
         }
         let slot = shape::lookup(shape, key);
