@@ -7,6 +7,10 @@
 //! nodes there are. If it is there, its value is got, or replaced by a number or a truth value; all else is
 //! the leaf's.
 //!
+//! Records have their fields in slots, not in nodes. Where the log has seen nothing but strings as keys of
+//! records, the domain's memory of fields is asked ([`layout::fields`]), which knows the slot, or that there is
+//! none: `state[event]`, `operators[name]`.
+//!
 //! The node that was found is known until something may have been stored elsewhere ([`Fact::Entry`]):
 //! `count[word] = (count[word] or 0) + 1` looks for it once. On the way of a leaf it is not known, and is
 //! looked for again.
@@ -16,7 +20,8 @@ use super::stores::Stored;
 use super::{Lowering, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
 use perilune_vm::Tag;
-use perilune_vm::machine::layout;
+use perilune_vm::machine::OF_RECORD;
+use perilune_vm::machine::layout::{self, fields};
 
 impl Lowering<'_, '_> {
     /// The register with the key of instruction `at`, if strings alone have been seen there, or tables, or
@@ -41,6 +46,9 @@ impl Lowering<'_, '_> {
         let Some((key, tag)) = self.key_in_nodes(at, i.c(), constant) else {
             return self.get_by_leaf(at, table, ty, slow);
         };
+        if self.site(at).by_name == OF_RECORD {
+            return self.get_of_record(at, table, key, ty, slow);
+        }
         let fact = Fact::Entry(name, self.name_of(key));
         let miss = self.aside();
         let node = self.entry(fact, table, (key, tag), miss.block);
@@ -59,6 +67,80 @@ impl Lowering<'_, '_> {
                 this.keep(fact, vec![unknown]);
             }
         });
+    }
+
+    /// What the record has under the name in register `key` becomes the register of instruction `at`: by what
+    /// is remembered of its shape, else by the leaf.
+    fn get_of_record(&mut self, at: usize, table: Value, key: usize, ty: Ty, slow: Block) {
+        let miss = self.aside();
+        let may_lack = ty == Ty::Any && self.site(at).result.contains(Tag::NIL);
+        let address = self.field_by_name(table, key, may_lack, miss.block);
+        if may_lack {
+            self.take_or_nil(at, table, address, 0, miss.block);
+        } else {
+            self.take(at, address, 0, miss.block);
+        }
+        self.join_with(at, miss, |this| this.get_by_leaf(at, table, ty, slow));
+    }
+
+    /// Where the record has the field whose name is the string in a register, as far as that is remembered, or
+    /// where there is nil, if it is remembered that it lacks the field and the code is to know of that; else
+    /// goes to `miss`.
+    fn field_by_name(&mut self, table: Value, key: usize, may_lack: bool, miss: Block) -> Value {
+        let name = self.interned_string(key, miss);
+        let shape = self.load(types::I32, table, layout::TABLE_SHAPE);
+        let upper = self.b.ins().uextend(types::I64, shape);
+        let upper = self.ishl_imm(upper, 32);
+        let lower = self.ushr_imm(name, fields::NAME_SHIFT as i64);
+        let both = self.b.ins().bxor(upper, lower);
+        let factor = self.b.ins().iconst(types::I64, fields::FACTOR as i64);
+        let mixed = self.b.ins().imul(both, factor);
+        let mixed = self.ushr_imm(mixed, fields::SHIFT as i64);
+        let number = self.band_imm(mixed, (1 << fields::COUNT) - 1);
+        let distance = self.ishl_imm(number, fields::SIZE as i64);
+        let vm = self.vm;
+        let remembered = self.load(types::I64, vm, fields::VM_REMEMBERED);
+        let entry = self.b.ins().iadd(remembered, distance);
+        let own = self.load(types::I64, entry, fields::FIRST + fields::NAME);
+        let same = self.b.ins().icmp(IntCC::Equal, own, name);
+        self.unless(same, miss);
+        let own = self.load(types::I32, entry, fields::FIRST + fields::SHAPE);
+        let same = self.b.ins().icmp(IntCC::Equal, own, shape);
+        let [has, done] = [(); 2].map(|()| self.b.create_block());
+        let address = self.b.append_block_param(done, types::I64);
+        if may_lack {
+            let other = self.b.create_block();
+            self.b.ins().brif(same, has, &[], other, &[]);
+            self.go_to(other);
+            let lacks = self.bor_imm(shape, fields::LACKS as i32 as i64);
+            let same = self.b.ins().icmp(IntCC::Equal, own, lacks);
+            let nothing = self.b.ins().iconst(types::I64, layout::nothing() as i64);
+            self.b.ins().brif(same, done, &[nothing.into()], miss, &[]);
+        } else {
+            self.b.ins().brif(same, has, &[], miss, &[]);
+        }
+        self.go_to(has);
+        let slot = self.load(types::I32, entry, fields::FIRST + fields::SLOT);
+        let slot = self.b.ins().uextend(types::I64, slot);
+        let distance = self.ishl_imm(slot, layout::VALUE_SIZE.ilog2() as i64);
+        let slots = self.load(types::I64, table, layout::TABLE_SLOTS);
+        let found = self.b.ins().iadd(slots, distance);
+        self.b.ins().jump(done, &[found.into()]);
+        self.go_to(done);
+        address
+    }
+
+    /// The string in register `r`, if it is one that is interned.
+    fn interned_string(&mut self, r: usize, miss: Block) -> Value {
+        let tag = self.tag_of(r);
+        let is_string = self.icmp_imm(IntCC::Equal, tag, Tag::STRING.0 as i64);
+        self.unless(is_string, miss);
+        let string = self.payload_of(r);
+        let flags = self.load(types::I8, string, layout::OBJECT_FLAGS);
+        let interned = self.band_imm(flags, layout::INTERNED as i64);
+        let interned = self.icmp_imm(IntCC::NotEqual, interned, 0);
+        self.unless(interned, miss);
+        string
     }
 
     /// The node that a table has for a key, as the fact says if it holds and somebody knew; else it is looked
@@ -96,6 +178,17 @@ impl Lowering<'_, '_> {
         };
         let miss = self.aside();
         self.writable(None, table, miss.block);
+        if self.site(at).by_name == OF_RECORD {
+            let address = self.field_by_name(table, key, false, miss.block);
+            self.is_there(address, 0, miss.block);
+            self.store(stored.payload, address, layout::PAYLOAD);
+            self.store(stored.tag, address, layout::TAG);
+            // It may be any field, of whichever table goes by another name as well.
+            if let Some(now) = &mut self.now {
+                now.forget_structure(at);
+            }
+            return self.join_with(at, miss, |this| this.set_by_leaf(at, table, stored, slow));
+        }
         let node = self.entry(Fact::Entry(name, self.name_of(key)), table, (key, tag), miss.block);
         let tag = self.load(types::I8, node, layout::NODE_VALUE_TAG);
         let there = self.icmp_imm(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
@@ -165,14 +258,7 @@ impl Lowering<'_, '_> {
     /// The string in register `r`, if it is one that is interned and the table has strings in nodes, with its
     /// hash.
     fn string_and_hash(&mut self, table: Value, r: usize, miss: Block) -> (Value, Value) {
-        let tag = self.tag_of(r);
-        let is_string = self.icmp_imm(IntCC::Equal, tag, Tag::STRING.0 as i64);
-        self.unless(is_string, miss);
-        let string = self.payload_of(r);
-        let flags = self.load(types::I8, string, layout::OBJECT_FLAGS);
-        let interned = self.band_imm(flags, layout::INTERNED as i64);
-        let interned = self.icmp_imm(IntCC::NotEqual, interned, 0);
-        self.unless(interned, miss);
+        let string = self.interned_string(r, miss);
         let shape = self.load(types::I32, table, layout::TABLE_SHAPE);
         let is_dictionary = self.icmp_imm(IntCC::Equal, shape, layout::DICTIONARY as i64);
         self.unless(is_dictionary, miss);

@@ -146,6 +146,7 @@ const ABSENT_ENTRIES: usize = 256;
 
 /// What a shared cache remembers. Zeros are valid, and remember nothing: an entry without a key is found for
 /// none.
+#[repr(C)]
 struct Entries {
     sets: [[SharedEntry; 2]; SHARED],
     own: [OwnEntry; OWN_ENTRIES],
@@ -232,13 +233,39 @@ impl SharedEntry {
     }
 }
 
+/// Where machine code finds what is remembered of own fields.
+impl SharedCache {
+    /// Where the address of all entries is.
+    pub const ENTRIES: usize = std::mem::offset_of!(SharedCache, entries);
+    /// Where the own ones begin, from there.
+    pub const OWN: usize = std::mem::offset_of!(Entries, own);
+    /// Parts of one.
+    pub const OWN_KEY: usize = std::mem::offset_of!(OwnEntry, key);
+    pub const OWN_SHAPE: usize = std::mem::offset_of!(OwnEntry, shape);
+    pub const OWN_SLOT: usize = std::mem::offset_of!(OwnEntry, slot);
+    /// The logarithm of its size.
+    pub const OWN_SIZE: u32 = size_of::<OwnEntry>().ilog2();
+    /// The logarithm of how many there are.
+    pub const OWN_COUNT: u32 = OWN_ENTRIES.ilog2();
+    /// See [`SharedCache::mixed`].
+    pub const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+    /// By how much what has been multiplied is shifted, before all but [`SharedCache::OWN_COUNT`] bits go.
+    pub const MIX_SHIFT: u32 = 48;
+    /// By how much the address of a key is.
+    pub const KEY_SHIFT: u32 = 4;
+    /// See [`LACKS`].
+    pub const LACKS: u32 = LACKS;
+}
+
+const _: () = assert!(OWN_ENTRIES.is_power_of_two() && size_of::<OwnEntry>().is_power_of_two());
+
 impl SharedCache {
     /// Shapes are numbered one after the other, and the names of a record often lie so: pairs of them are not
     /// to meet by chance.
     #[inline(always)]
     fn mixed(shape: u32, key: *mut LuaString) -> usize {
-        let both = (shape as u64) << 32 ^ key as u64 >> 4;
-        (both.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize
+        let both = (shape as u64) << 32 ^ key as u64 >> Self::KEY_SHIFT;
+        (both.wrapping_mul(Self::MIX) >> Self::MIX_SHIFT) as usize
     }
 
     #[inline(always)]

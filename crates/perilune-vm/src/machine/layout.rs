@@ -146,6 +146,35 @@ pub const fn cache_of_strings(node: bool) -> u64 {
 /// Where the addresses of the strings of one byte are, by that byte: 0 until the first is needed, and after
 /// its end.
 pub const VM_BYTES: i32 = (offset_of!(Vm, lua.interned.strings) + StringTable::SHORT) as i32;
+/// What is remembered of fields of records, by shape and name (`interp/ic.rs`).
+pub mod fields {
+    use super::{Vm, offset_of};
+    use crate::interp::ic::SharedCache;
+
+    /// From a state to the address of all that is remembered.
+    pub const VM_REMEMBERED: i32 = (offset_of!(Vm, lua.caches.shared) + SharedCache::ENTRIES) as i32;
+    /// From there to the first entry.
+    pub const FIRST: i32 = SharedCache::OWN as i32;
+    /// From an entry to the name, an interned string.
+    pub const NAME: i32 = SharedCache::OWN_KEY as i32;
+    /// From an entry to the shape, 4 bytes.
+    pub const SHAPE: i32 = SharedCache::OWN_SHAPE as i32;
+    /// From an entry to the slot that the field has, 4 bytes.
+    pub const SLOT: i32 = SharedCache::OWN_SLOT as i32;
+    /// This beside the shape: it lacks the field.
+    pub const LACKS: u32 = SharedCache::LACKS;
+    /// The logarithm of the size of an entry.
+    pub const SIZE: u32 = SharedCache::OWN_SIZE;
+    /// The shape, shifted by 32, and the address of the name, shifted by [`NAME_SHIFT`] the other way, together,
+    /// are multiplied by this; [`COUNT`] bits of that, from [`SHIFT`] on, are the number of the entry.
+    pub const FACTOR: u64 = SharedCache::MIX;
+    /// See [`FACTOR`].
+    pub const NAME_SHIFT: u32 = SharedCache::KEY_SHIFT;
+    /// See [`FACTOR`].
+    pub const SHIFT: u32 = SharedCache::MIX_SHIFT;
+    /// See [`FACTOR`].
+    pub const COUNT: u32 = SharedCache::OWN_COUNT;
+}
 /// From a state to the metatable of strings; null: none.
 pub const VM_STRING_METATABLE: i32 = (offset_of!(Vm, lua.roots.type_metatables)
     + crate::value::Type::String as usize * size_of::<*mut Table>())

@@ -14,7 +14,7 @@
 use super::LOOP_ENTRIES;
 use super::paths::{AccessPlace, MOST_PATHS, OperatorPlace, Path, access_place, operator_place, path};
 use super::rounds::Rounds;
-use super::site::{APPENDS, Cache, OTHER_KEY, OTHER_OBJECT, Site, Sites, Tags};
+use super::site::{APPENDS, Cache, OF_DICTIONARY, OF_RECORD, OTHER_KEY, OTHER_OBJECT, Site, Sites, Tags};
 use super::{Operand, Operator};
 use crate::Vm;
 use crate::frame::{CONT_COMPARE, CONT_CONCAT, CONT_DISCARD, CONT_STORE, F_CONT, F_ENTRY, frame};
@@ -530,6 +530,10 @@ impl Vm {
                 }
                 site.arrays |= if object.tag() == Tag::TABLE {
                     let table = object.payload() as *mut Table;
+                    if key.tag() == Tag::STRING {
+                        let is_record = (*table).shape > crate::shape::FROZEN_DICT;
+                        site.by_name |= if is_record { OF_RECORD } else { OF_DICTIONARY };
+                    }
                     let number = match key.as_float() {
                         Some(f) => perilune_syntax::numeral::float_to_integer(f).unwrap_or(0),
                         None => key.as_int().unwrap_or(0),

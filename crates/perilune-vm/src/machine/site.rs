@@ -47,6 +47,11 @@ pub const OTHER_KEY: u8 = 1 << 6;
 /// A bit of [`Site::arrays`]: the object was no table.
 pub const OTHER_OBJECT: u8 = 1 << 7;
 
+/// In [`Site::by_name`]: the table was a dictionary, or an empty one.
+pub const OF_DICTIONARY: u8 = 1;
+/// The same: it was a record.
+pub const OF_RECORD: u8 = 2;
+
 /// So many shapes are told apart at an instruction.
 const MOST_SHAPES: usize = 8;
 /// And so many that lack the field.
@@ -189,6 +194,8 @@ pub struct Site {
     /// Shapes of what `shape` is one of; before a store into a field that a table lacks, it is one that lacks
     /// it.
     pub fields: Shapes,
+    /// GETINDEX, SETINDEX, by a string: [`OF_DICTIONARY`], [`OF_RECORD`].
+    pub by_name: u8,
     /// GETTABUP, GETFIELD, SELF, SETTABUP, SETFIELD, NEWTABLE, SETSLOT: what its cache has in the end.
     pub cache: Option<Cache>,
 }
@@ -271,6 +278,7 @@ impl Site {
         metatable: 0,
         metatables: false,
         fields: Shapes(None),
+        by_name: 0,
         cache: None,
     };
 
@@ -332,12 +340,12 @@ impl Site {
         self.elements |= later.elements;
         self.objects = self.objects.or(later.objects);
         self.keys = self.keys.or(later.keys);
-        self.shapes |=
-            later.shapes || self.shape.zip(later.shape).is_some_and(|(own, later)| own != later);
+        self.shapes |= later.shapes || self.shape.zip(later.shape).is_some_and(|(own, later)| own != later);
         self.shape = later.shape.or(self.shape);
         self.metatable = if later.metatable == 0 { self.metatable } else { later.metatable };
         self.metatables |= later.metatables;
         self.fields.add_all(&later.fields);
+        self.by_name |= later.by_name;
     }
 }
 

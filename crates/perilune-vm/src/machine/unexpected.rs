@@ -184,7 +184,10 @@ mod tests {
     #[test]
     fn all_exits_are_stood_for() {
         let told = |all: u32| (1..=all).filter_map(stands_for).sum::<u32>();
-        assert_eq!([1, TOLD, TOLD + 1, 2 * TOLD, 1000 * TOLD].map(told), [1, TOLD, TOLD, 2 * TOLD, 1000 * TOLD]);
+        assert_eq!(
+            [1, TOLD, TOLD + 1, 2 * TOLD, 1000 * TOLD].map(told),
+            [1, TOLD, TOLD, 2 * TOLD, 1000 * TOLD]
+        );
         assert!((1..=1000 * TOLD).filter_map(stands_for).count() < 1100);
     }
 }
