@@ -28,11 +28,11 @@
 //! what has been saved up for it is at most [`SAVED`]. A program of a few thousand lines has all of its hot
 //! functions compiled after a fifth of a second; where they have to wait, those that are compiled go on
 //! leaving machine code for those that are not. What is spent beyond that is a debt, and nothing is recorded,
-//! nor compiled, until it is paid; so one function can take more at once, and no more than [`LARGEST`]
-//! instructions are a function that is compiled. Several at once are to leave half of what there is, for what
-//! turns out to be wrong; but what is worth [`CERTAIN`] times its price may be a debt, of [`DEBT`] at most:
-//! else a group of functions that gain nothing one by one waits for a sum that never comes together, since
-//! looking at it again and again takes what comes in.
+//! nor compiled, until it is paid; so one function can take more at once, and of a function that is compiled
+//! no more than [`LARGEST`] instructions have run: what has not is an exit at most. Several at once are to
+//! leave half of what there is, for what turns out to be wrong; but what is worth [`CERTAIN`] times its price
+//! may be a debt, of [`DEBT`] at most: else a group of functions that gain nothing one by one waits for a sum
+//! that never comes together, since looking at it again and again takes what comes in.
 //!
 //! That is enough for programs whose time goes by in a few dozen functions. A compiler or a linter has some
 //! hundred, each a hundredth of its time: it had spent all of that after a third of a second, and was

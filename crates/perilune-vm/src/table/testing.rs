@@ -21,6 +21,7 @@ pub(crate) fn bare_vm() -> ManuallyDrop<Box<Vm>> {
         (&raw mut (*p).heap).write(Heap::new(HeapOptions { poison: true, ..HeapOptions::default() }));
         (&raw mut (*p).lua.interned.strings).write(Default::default());
         (&raw mut (*p).lua.interned.shapes).write(Default::default());
+        (&raw mut (*p).lua.caches.shared).write(Default::default());
         ManuallyDrop::new(vm.assume_init())
     }
 }
@@ -39,6 +40,8 @@ pub(crate) enum Collect {
 /// Collects in a `Vm` that holds only strings and tables without weak references; `roots` stay.
 pub(crate) fn collect(vm: &mut Vm, roots: &[Gc<Table>], how: Collect) {
     let Vm { heap, lua } = vm;
+    // As every collection does: what it knows by address may be another's then.
+    lua.caches.shared.clear();
     let (strings, shapes) = (&mut lua.interned.strings, &mut lua.interned.shapes);
     let client = &mut TestClient { roots, strings, shapes };
     match how {
