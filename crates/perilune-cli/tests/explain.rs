@@ -91,6 +91,29 @@ fn numbers_of_two_kinds_are_named() {
     }
 }
 
+/// Now and then a list that minds what is stored into it.
+const MINDS: &str = "\
+local function add(l, v) table.insert(l, v) return #l end
+local odd, n = setmetatable({}, { __newindex = rawset }), 0
+for i = 1, 60000 do
+  local l = i % 40 == 0 and i > 1000 and odd or {}
+  n = n + add(l, i)
+end
+print(n)
+";
+
+#[test]
+fn a_library_function_that_gets_other_arguments_is_not_taken_for_another_function() {
+    let folder = Place::new(MINDS);
+    let said = folder.run(&["--all", "--mode", "blocking", "a.lua"]);
+    let said = text(&said.stdout);
+    if said.contains("no machine code:") {
+        return;
+    }
+    assert!(said.contains("`insert` got arguments that it takes the long way for"), "{said}");
+    assert!(!said.contains("another function"), "{said}");
+}
+
 const VECTORS: &str = "\
 local V = {}
 V.__index = V
@@ -274,6 +297,35 @@ fn what_has_not_run_for_longest_makes_room() {
     command.env("PERILUNE_SPESH_ROOM", "12");
     let output = Limited::run(&mut command);
     assert!(text(&output.stderr).contains("PERILUNE_SPESH_ROOM: '12' is no number of KiB from 64 to 65536"));
+}
+
+#[test]
+fn a_function_is_as_large_as_what_of_it_has_run() {
+    let long: String = (2..500).map(|n| format!("    s = s + i % {n}\n")).collect();
+    let script = format!(
+        "local function all(i)\n  local s = 0\n{long}  return s\nend
+local function some(i)\n  local s = i\n  if i < 0 then\n{long}  end\n  return s\nend
+local t = 0
+for i = 1, 300 do
+  t = t + all(i)
+  for k = 1, 300 do t = t + some(k) end
+end
+print(t)"
+    );
+    let folder = Folder::with([("a.lua", script.as_str())]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
+    command.arg("a.lua").current_dir(&folder).stdin(Stdio::null());
+    command.env("PERILUNE_SPESH", "blocking:20:5000").env("PERILUNE_SPESH_LOG", "log.txt");
+    let output = Limited::run(&mut command);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let log = std::fs::read_to_string(folder.join("log.txt")).unwrap_or_default();
+    let of = |line: u32| -> Vec<&str> {
+        log.lines().filter(|l| l.starts_with(&format!("a.lua:{line}: the function"))).collect()
+    };
+    if log.contains(" bytes in ") {
+        assert!(of(2).iter().any(|line| line.contains("not compiled, too large")), "{log}");
+        assert!(of(504).iter().any(|line| line.contains(" bytes in ")), "{log}");
+    }
 }
 
 /// The events of compiling that a script brings about, a line each.

@@ -567,8 +567,17 @@ impl Compiler {
             }
             None => self.profiles.may_try(log),
         };
-        let is_small = unit.seen(log) <= budget::LARGEST && unit.len() <= budget::LONGEST;
-        is_small && is_worth_it && !(purse.is_some() && self.cannot_gain(log, unit))
+        is_worth_it && !self.is_too_large(log, unit) && !(purse.is_some() && self.cannot_gain(log, unit))
+    }
+
+    /// Whether the function is larger than what is compiled: that is told.
+    fn is_too_large(&self, log: &Arc<Log>, unit: &Unit) -> bool {
+        let too_large = unit.seen(log) > budget::LARGEST || unit.len() > budget::LONGEST;
+        if too_large {
+            let (draft, callees) = (Draft::default(), HashMap::default());
+            self.decisions.note(&subject((log, unit), &draft, &callees), Outcome::TooLarge);
+        }
+        too_large
     }
 
     /// The draft of a function, if it may be worth compiling.

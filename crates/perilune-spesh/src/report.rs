@@ -207,6 +207,8 @@ pub struct Guard {
     pub is_new: bool,
     /// A loop begins there, or comes round, or the function begins.
     pub begins: bool,
+    /// It calls the function of the library that it has always called: its arguments are others.
+    pub same_native: bool,
     /// A variable, if it is about one.
     pub name: Option<String>,
 }
@@ -257,6 +259,8 @@ struct Failures {
     expected: Vec<&'static str>,
     seen: BTreeMap<String, u64>,
     is_new: bool,
+    /// See [`Guard::same_native`].
+    same_native: bool,
     /// The instruction that it is about.
     about: usize,
 }
@@ -367,6 +371,8 @@ impl Decisions {
         let guard = known.guards.entry(exit.at).or_default();
         guard.times += 1;
         guard.about = about;
+        let known_native = log.site(exit.at).native.filter(|_| !log.site(exit.at).natives);
+        guard.same_native = exit.calls.zip(known_native).is_some_and(|(one, other)| std::ptr::eq(one, other));
         let (register, expected) = match loaded.filter(|_| unlike.is_none()) {
             Some((_, expected)) => (None, type_names(expected)),
             None => expectation(&log, exit),
@@ -492,6 +498,7 @@ impl Kept {
             seen: guard.seen.iter().map(|(text, times)| (text.clone(), *times)).collect(),
             is_new: guard.is_new,
             begins: known.log.head(at).is_some(),
+            same_native: guard.same_native,
             name: match guard.register {
                 Some(register) => name_of_register(proto, at, register),
                 None => name(proto, guard.about),

@@ -5,7 +5,9 @@ use super::log::comes_round_to;
 use crate::Vm;
 use crate::frame::{F_NATIVE, frame};
 use crate::interp::frame_closure;
+use crate::interp::quick::native_at;
 use crate::names;
+use crate::native::Native;
 use crate::object::Upval;
 use crate::value::{Tag, Value};
 use perilune_syntax::bytecode::RK_CONST;
@@ -47,6 +49,8 @@ pub struct Unexpected {
     pub seen: Vec<Seen>,
     /// The tag of what it is about to load, if it loads something and no metamethod is asked.
     pub loads: Option<Tag>,
+    /// The native that it is about to call.
+    pub calls: Option<&'static Native>,
     /// How many exits there have been at the same place, for the same reason, since the last one that was told
     /// of: this one, and those that were counted only ([`super::Specializer::exited_again`]).
     pub stands_for: u32,
@@ -146,7 +150,12 @@ impl Vm {
         (0..variables).for_each(|variable| add(variable, Role::Variable));
         // SAFETY: as above.
         let loads = unsafe { self.about_to_load(base, i) }.map(|value| value.tag());
-        specializer.exited(&Unexpected { proto, at, seen, loads, stands_for });
+        let calls = match i.op() {
+            // SAFETY: a register of the frame; natives live as long as the program.
+            Some(Op::Call | Op::TailCall) => unsafe { native_at(base.add(i.a() as usize)).as_ref() },
+            _ => None,
+        };
+        specializer.exited(&Unexpected { proto, at, seen, loads, calls, stands_for });
     }
 
     /// What an instruction of the frame at `base` is about to load; `None`: it loads nothing, or not by itself.

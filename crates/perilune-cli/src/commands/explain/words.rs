@@ -162,6 +162,14 @@ pub fn guard(guard: &Guard) -> (String, String) {
             "use tables made alike, and arrays of one type".into(),
         );
     }
+    if guard.expected.is_empty() && guard.same_native {
+        return (
+            format!("{} got arguments that it takes the long way for", quoted(name, "what it calls")),
+            "nothing, if it stays rare; else give it what it got before: tables without metamethods, numbers \
+             that are no strings"
+                .into(),
+        );
+    }
     if guard.expected.is_empty() && matches!(guard.op, "CALL" | "TAILCALL") {
         return (
             format!("{} was another function than when it was recorded", quoted(name, "what it calls")),
@@ -337,8 +345,17 @@ mod tests {
         assert_eq!(why, "the table meets string keys");
         let seen = vec![("string".to_owned(), 3)];
         let (op, expected, name) = ("ADD", vec!["integer"], Some("x".into()));
-        let (why, _) =
-            guard(&Guard { line: 1, op, times: 3, expected, seen, is_new: false, begins: false, name });
+        let (why, _) = guard(&Guard {
+            line: 1,
+            op,
+            times: 3,
+            expected,
+            seen,
+            is_new: false,
+            begins: false,
+            same_native: false,
+            name,
+        });
         assert_eq!(why, "`x` was always integer, and then string");
     }
 }
