@@ -24,6 +24,7 @@ enum Replacement<'a> {
 }
 
 /// `string.gsub(s, pattern, repl [, n])`
+#[inline(never)]
 fn gsub(vm: &mut Vm) -> LuaResult<u32> {
     let original = vm.check_str(1)?;
     let text = vm.check_str(2)?;

@@ -121,6 +121,9 @@ impl<'a> Matcher<'a> {
     }
 
     /// See [`Matcher::search`]: where a match starts, and its end, or `NO_MATCH`, or `ERROR`.
+    // Where this and the two others are built into each other `gsub` takes a tenth more: the loops that find
+    // where a match may start have too few registers then.
+    #[inline(never)]
     fn seek(&mut self, from: usize, not_end: usize) -> (usize, usize) {
         let mut at = from;
         while at <= self.subject.len() {
@@ -139,6 +142,7 @@ impl<'a> Matcher<'a> {
     }
 
     /// [`Matcher::seek`] of [`Form::Row`] and [`Form::Single`], which match wherever they can start.
+    #[inline(never)]
     fn seek_simple(&mut self, from: usize, not_end: usize) -> (usize, usize) {
         let mut at = from;
         while at < self.subject.len() {
