@@ -21,8 +21,8 @@ pub(super) enum Key {
 const MOST_NODES: u32 = 1 << 16;
 
 /// Where tables of so many shapes were recorded there will be others: a leaf does it for these. Where there
-/// were fewer the code exits, and the next code knows them. (A tenth of the time of Teal's compiler were exits
-/// for tables of one more shape.)
+/// were fewer the code exits, and the next code knows them. (Half of the 400,000 exits of Teal's compiler were
+/// for tables of one more shape. With 3 it takes 0.98 of the time, with 2 0.96.)
 const MANY_SHAPES: usize = 2;
 
 impl Lowering<'_, '_> {

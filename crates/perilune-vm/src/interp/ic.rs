@@ -290,6 +290,10 @@ impl SharedCache {
     /// nothing, too. (To look it up is six loads, each of which waits for the one before.)
     #[inline(always)]
     pub fn slot_of(&mut self, shape: u32, key: Gc<LuaString>) -> Option<u32> {
+        if key.atom == 0 || shape <= shape::FROZEN_DICT {
+            // Nothing has a field of that name, or nothing of this shape has any.
+            return None;
+        }
         let e = &self.entries.own[Self::own_index(shape, key.ptr())];
         if e.key == key.ptr() {
             if e.shape == shape {
@@ -304,11 +308,6 @@ impl SharedCache {
 
     #[inline(never)]
     fn look_up_slot(&mut self, shape: u32, key: Gc<LuaString>) -> Option<u32> {
-        if key.atom == 0 || shape <= shape::FROZEN_DICT {
-            // Nothing has a field of that name, or nothing of this shape has any. There may be many of these,
-            // and each is told quickly.
-            return None;
-        }
         let slot = shape::lookup(shape, key);
         let entry = OwnEntry {
             key: key.ptr(),

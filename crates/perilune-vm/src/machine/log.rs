@@ -233,10 +233,9 @@ const EXITS_PER_LESSON: u32 = 16;
 
 /// Whether what follows is recorded when machine code has been left so often for the same reason.
 fn is_lesson(times: u32) -> bool {
-    times.is_multiple_of(2) && {
-        let twice = times / 2;
-        twice.is_power_of_two() && twice.ilog2().is_multiple_of(EXITS_PER_LESSON.ilog2())
-    }
+    let half = times / 2;
+    let is_one_of_these = half.is_power_of_two() && half.ilog2().is_multiple_of(EXITS_PER_LESSON.ilog2());
+    is_one_of_these && times.is_multiple_of(2)
 }
 
 /// Logs under way.
