@@ -260,7 +260,7 @@ impl Profiles {
     }
 
     /// Adds a log: everything that is known of its function.
-    pub fn add(&self, log: Log) -> Arc<Log> {
+    pub fn add(&self, mut log: Log) -> Arc<Log> {
         let recordings = self.recordings();
         let mut profiles = self.lock();
         let key = Arc::as_ptr(log.proto()) as usize;
@@ -274,7 +274,6 @@ impl Profiles {
         if profiles.len() == profiles.capacity() {
             profiles.retain(|_, profile| !profile.is_over());
         }
-        let mut log = log;
         log.shrink();
         let log = Arc::new(log);
         let exits = Exits::new(log.proto());

@@ -309,11 +309,8 @@ impl SharedCache {
     #[inline(never)]
     fn look_up_slot(&mut self, shape: u32, key: Gc<LuaString>) -> Option<u32> {
         let slot = shape::lookup(shape, key);
-        let entry = OwnEntry {
-            key: key.ptr(),
-            shape: if slot.is_some() { shape } else { shape | LACKS },
-            slot: slot.unwrap_or(0),
-        };
+        let kind = if slot.is_some() { shape } else { shape | LACKS };
+        let entry = OwnEntry { key: key.ptr(), shape: kind, slot: slot.unwrap_or(0) };
         self.entries.own[Self::own_index(shape, key.ptr())] = entry;
         slot
     }
