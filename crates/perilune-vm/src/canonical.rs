@@ -89,7 +89,7 @@ unsafe fn check_stack(lua: &State, th: *mut Thread) {
                 v.is_canonical(),
                 "slot {} of a coroutine that is {:?} holds the tag {:?} with the payload {:#x}",
                 at.offset_from((*th).stack),
-                (*th).status,
+                (*th).standing.status(),
                 v.tag(),
                 v.payload()
             );

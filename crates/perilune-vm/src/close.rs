@@ -52,7 +52,7 @@ impl Vm {
         unsafe {
             self.heap.barrier(Gc::from_ptr(uv).obj());
             if let Some(th) = (*uv).owner()
-                && !matches!((*th).status, Status::Running | Status::Normal)
+                && !matches!((*th).standing.status(), Status::Running | Status::Normal)
             {
                 self.heap.barrier(Gc::from_ptr(th).obj());
             }

@@ -51,7 +51,7 @@ impl Vm {
             };
             let th = co.ptr();
             let n = nargs - first;
-            let refusal = match (*th).status {
+            let refusal = match (*th).standing.status() {
                 Status::Dead => Some("cannot resume dead coroutine"),
                 Status::Suspended => None,
                 _ => Some("cannot resume non-suspended coroutine"),
@@ -79,9 +79,9 @@ impl Vm {
             // Nested coroutines count as nested native calls do, so that endless nesting ends in an error.
             (*th).calls_below = self.lua.c_calls;
             self.lua.c_calls += 1 + (*th).depth;
-            (*self.lua.thread).status = Status::Normal;
+            (*self.lua.thread).standing.set(Status::Normal);
             (*th).resumer = self.lua.thread;
-            (*th).status = Status::Running;
+            (*th).standing.set(Status::Running);
             perilune_trace::emit(event::Resume { coroutine: event::Coroutine(th as u64) });
             self.switch_to(th);
             if !(*th).native_stack.is_null() {
@@ -163,7 +163,7 @@ impl Vm {
             }
             // What a resume brings is put from the base on.
             self.lua.top = base;
-            (*th).status = Status::Suspended;
+            (*th).standing.set(Status::Suspended);
             let outcome = self.hand_back(base, nargs, true);
             if !(*th).native_stack.is_null() {
                 return self.suspend_native_stack(th, outcome);
@@ -182,10 +182,10 @@ impl Vm {
             (*th).resumer = std::ptr::null_mut();
             (*th).depth = self.lua.c_calls - (*th).calls_below - 1;
             self.lua.c_calls = (*th).calls_below;
-            let ended = (*th).status != Status::Suspended;
+            let ended = (*th).standing.status() != Status::Suspended;
             perilune_trace::emit(event::Yield { coroutine: event::Coroutine(th as u64), ended });
             self.switch_to(resumer);
-            (*resumer).status = Status::Running;
+            (*resumer).standing.set(Status::Running);
             let base = self.lua.base;
             let wrap = (*base.sub(CALL_GAP)).as_native().is_some_and(|f| f.kind == Kind::Wrap);
             self.lua.top = base;
@@ -212,7 +212,7 @@ impl Vm {
             if !(*th).fiber.is_null() {
                 return self.fiber_finished(first, n);
             }
-            (*th).status = Status::Dead;
+            (*th).standing.set(Status::Dead);
             self.lua.c_calls = (*th).calls_below + 1;
             self.lua.base = (*th).stack.add(CALL_GAP);
             *frame(self.lua.base) = crate::frame::Frame::native(0, 0);
@@ -237,7 +237,7 @@ impl Vm {
             if !(*th).fiber.is_null() {
                 return self.fiber_failed();
             }
-            (*th).status = Status::Dead;
+            (*th).standing.set(Status::Dead);
             (*th).depth = 0;
             let failed = self.lua.errors.set_aside();
             let cancelled = failed.signal == Signal::Cancel;
@@ -251,7 +251,7 @@ impl Vm {
             (*th).resumer = std::ptr::null_mut();
             self.lua.c_calls = (*th).calls_below;
             self.switch_to(resumer);
-            (*resumer).status = Status::Running;
+            (*resumer).standing.set(Status::Running);
             // A wrap function closes the coroutine and passes the error on, with its own position before a
             // message.
             let closed = self.close_coroutine(Gc::from_ptr(th), Some(error), failed.signal)?;
@@ -300,7 +300,7 @@ impl Vm {
             if self.is_on_suspended_native_stack(th) {
                 self.cancel_native_stack(th);
             }
-            (*th).status = Status::Dead;
+            (*th).standing.set(Status::Dead);
             (*th).pcalls = 0;
             if (*th).tbc == 0 {
                 let previous = self.lua.thread;
@@ -316,8 +316,8 @@ impl Vm {
                 return Ok(error.map_or(Ok(()), Err));
             }
             let previous = self.lua.thread;
-            (*previous).status = Status::Normal;
-            (*th).status = Status::Running;
+            (*previous).standing.set(Status::Normal);
+            (*th).standing.set(Status::Running);
             (*th).resumer = previous;
             let kept = self.lua.errors.set_aside();
             self.switch_to(th);
@@ -328,12 +328,12 @@ impl Vm {
             let closed = self.close_with((*th).stack, error, passing);
             (*th).closing = false;
             self.lua.no_yield -= 1;
-            (*th).status = Status::Dead;
+            (*th).standing.set(Status::Dead);
             self.lua.base = (*th).stack.add(CALL_GAP);
             self.lua.top = self.lua.base;
             (*th).resumer = std::ptr::null_mut();
             self.switch_to(previous);
-            (*previous).status = Status::Running;
+            (*previous).standing.set(Status::Running);
             let error = closed?;
             self.lua.errors = kept;
             Ok(error.map_or(Ok(()), Err))
@@ -343,12 +343,12 @@ impl Vm {
     /// What `coroutine.status` says, as the string that is kept for it.
     fn status_name(&self, co: Gc<Thread>) -> Gc<LuaString> {
         // SAFETY: the names are roots, made with the state.
-        unsafe { Gc::from_ptr(self.lua.roots.status_names[co.status as usize]) }
+        unsafe { Gc::from_ptr(self.lua.roots.status_names[co.standing.status() as usize]) }
     }
 
     /// What `coroutine.status` says.
     pub fn coroutine_status(&self, co: Gc<Thread>) -> &'static str {
-        co.status.name()
+        co.standing.status().name()
     }
 }
 
@@ -406,7 +406,7 @@ fn is_yieldable(vm: &mut Vm) -> LuaResult<u32> {
 
 fn close(vm: &mut Vm) -> LuaResult<u32> {
     let co = check_coroutine(vm)?;
-    match co.status {
+    match co.standing.status() {
         Status::Suspended | Status::Dead => {
             // SAFETY: a coroutine that does not run.
             let pending = unsafe { (*co.ptr()).failure.take() };

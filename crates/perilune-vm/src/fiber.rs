@@ -249,7 +249,7 @@ impl Vm {
         // SAFETY: the caller's promise.
         unsafe {
             let state = (*th).fiber;
-            (*th).status = Status::Suspended;
+            (*th).standing.set(Status::Suspended);
             (*th).started = false;
             (*th).resumer = null_mut();
             (*th).failure = None;
@@ -304,7 +304,7 @@ impl Vm {
                 *(*th).stack = Value::NIL;
                 self.spare_fiber(th);
             } else {
-                (*th).status = Status::Dead;
+                (*th).standing.set(Status::Dead);
                 (*th).fiber = null_mut();
                 drop(Box::from_raw(state));
             }
@@ -407,7 +407,7 @@ impl Vm {
                 return FiberStep::Done(FiberEnd::Cancelled);
             }
             let outside = (self.lua.thread, self.lua.c_calls, self.lua.errors.set_aside());
-            (*outside.0).status = Status::Normal;
+            (*outside.0).standing.set(Status::Normal);
             (*th).resumer = outside.0;
             (*state).phase = Phase::Running;
             self.lua.fibers.current = th;
@@ -421,11 +421,11 @@ impl Vm {
                 // The link is one while the fiber is parked only: its coroutines may end.
                 let top = std::mem::replace(&mut (*state).top, null_mut());
                 self.switch_to(top);
-                (*top).status = Status::Running;
+                (*top).standing.set(Status::Running);
                 execute_with(self, |vm| vm.continue_fiber())
             } else {
                 self.lua.c_calls = 0;
-                (*th).status = Status::Running;
+                (*th).standing.set(Status::Running);
                 (*th).started = true;
                 self.switch_to(th);
                 execute_with(self, |vm| vm.start_fiber())
@@ -496,7 +496,7 @@ impl Vm {
         unsafe {
             let th = self.lua.thread;
             let state = (*th).fiber;
-            (*th).status = Status::Dead;
+            (*th).standing.set(Status::Dead);
             (*state).phase = Phase::Ended;
             self.leave_fiber(th);
             if (*state).cancel == Cancel::Requested {
@@ -525,7 +525,7 @@ impl Vm {
                 return Err(discard);
             }
             self.lua.errors = ErrorState::NONE;
-            (*th).status = Status::Dead;
+            (*th).standing.set(Status::Dead);
             (*state).phase = Phase::Ended;
             self.leave_fiber(th);
             let error = match closed {
@@ -570,7 +570,7 @@ impl Vm {
         unsafe {
             let pump = std::mem::replace(&mut (*root).resumer, null_mut());
             self.switch_to(pump);
-            (*pump).status = Status::Running;
+            (*pump).standing.set(Status::Running);
         }
     }
 }

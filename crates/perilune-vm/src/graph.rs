@@ -224,7 +224,6 @@ unsafe fn visit_thread(th: *mut Thread, v: &mut impl GraphVisitor) {
         let Span { start: mut at, end: top } = slots_in_use(v.state(), th);
         let Thread {
             header: _,
-            status: _,
             hook_mask: _,
             in_hook: _,
             started: _,
@@ -236,6 +235,8 @@ unsafe fn visit_thread(th: *mut Thread, v: &mut impl GraphVisitor) {
             open_upvals,
             resumer,
             native_stack: _,
+            // The frames hold all that it refers to.
+            standing: _,
             hook,
             hook_count: _,
             hook_left: _,

@@ -289,7 +289,7 @@ impl Vm {
             // Nothing in a base coroutine can be suspended: native frames that belong to nobody else lie
             // below.
             (*th).no_yield = 1;
-            (*th).status = Status::Normal;
+            (*th).standing.set(Status::Normal);
             *crate::frame::frame((*th).base) = crate::frame::Frame::native(0, 0);
         }
         th
@@ -311,7 +311,7 @@ impl Vm {
         // SAFETY: a base coroutine; the one that the Vm rested on keeps its registers.
         unsafe {
             self.switch_to(base);
-            (*base).status = Status::Running;
+            (*base).standing.set(Status::Running);
         }
         self.lua.roots.base_thread = base;
         self.lua.c_calls = 0;
@@ -336,7 +336,7 @@ impl Vm {
             self.lua.base = (*base).stack.add(crate::frame::CALL_GAP);
             self.lua.top = self.lua.base;
             self.rest();
-            (*base).status = Status::Normal;
+            (*base).standing.set(Status::Normal);
         }
         self.lua.hosting.owners.bases.push(base);
     }
@@ -351,7 +351,7 @@ impl Vm {
             let (low, end) = self.lua.hosting.owners.home;
             if self.lua.hosting.owners.root.is_null() {
                 self.switch_to(self.lua.roots.main_thread);
-                (*self.lua.roots.main_thread).status = Status::Running;
+                (*self.lua.roots.main_thread).standing.set(Status::Running);
                 self.lua.roots.base_thread = self.lua.roots.main_thread;
                 self.lua.stacks.running.set_bounds(low, end);
             } else {
@@ -441,7 +441,7 @@ impl Vm {
         let th = self.lua.thread;
         // SAFETY: the running coroutine.
         unsafe {
-            (*th).status = Status::Normal;
+            (*th).standing.set(Status::Normal);
             if self.lua.roots.base_thread == self.lua.roots.main_thread && self.lua.fibers.current.is_null() {
                 self.lua.hosting.owners.root = th;
             }
@@ -461,7 +461,7 @@ impl Vm {
         // SAFETY: the coroutine that ran when the state was taken; its registers are in it.
         unsafe {
             self.switch_to(aside.thread);
-            (*aside.thread).status = Status::Running;
+            (*aside.thread).standing.set(Status::Running);
             if self.lua.hosting.owners.root == aside.thread {
                 self.lua.hosting.owners.root = null_mut();
             }

@@ -95,6 +95,7 @@ mod sampler;
 pub mod shape;
 pub mod shared;
 pub mod snapshot;
+mod standing;
 mod state;
 mod string;
 mod sys;

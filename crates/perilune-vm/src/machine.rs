@@ -75,6 +75,7 @@ mod room;
 mod rounds;
 mod site;
 mod stepper;
+mod stretch;
 mod switching;
 mod ticks;
 mod unexpected;
@@ -117,7 +118,7 @@ use perilune_trace::event::{self, Bytes, Category, Count};
 use std::any::Any;
 use std::ptr::null_mut;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// The opcode of the stub that instances with machine code begin with. No chunk contains it.
 pub(crate) const ENTER: u8 = 255;
@@ -226,9 +227,14 @@ impl Exits {
     }
 }
 
+/// How much machine code the process has made.
+static MADE: AtomicU64 = AtomicU64::new(0);
+
 /// Machine code of one prototype. It holds no pointer into any heap: all domains may run it.
 pub struct MachineCode {
     stub: [Instr; 1],
+    /// No other code of this process has or had this number.
+    serial: u64,
     /// Calls of the function enter it.
     starts: bool,
     run: Run,
@@ -241,6 +247,8 @@ pub struct MachineCode {
     entered: Entries,
     /// How it is entered behind calls.
     behind: Entries,
+    /// Code of loops that the interpreter does not enter any more, and machine code does: see `entries.rs`.
+    shut: AtomicBool,
     uses: Use,
     /// For each instruction, one more than the number of its entry; 0: none.
     entries: Box<[u32]>,
@@ -292,6 +300,7 @@ impl MachineCode {
         let entries = numbers;
         Arc::new(MachineCode {
             stub,
+            serial: MADE.fetch_add(1, Ordering::Relaxed),
             starts,
             run,
             length,
@@ -299,6 +308,7 @@ impl MachineCode {
             patience,
             entered: Entries::default(),
             behind: Entries::default(),
+            shut: AtomicBool::new(false),
             uses: Use::new(),
             entries,
             shapes: shapes.into(),
@@ -310,25 +320,34 @@ impl MachineCode {
     /// Whether it has been left too often because something was not as expected, or has been entered too
     /// often for too little, or had to make room.
     pub fn is_given_up(&self) -> bool {
-        self.uses.is_over()
-            || self.patience.is_over(self.exits.total())
-            || !self.starts && self.entered.are_short()
+        self.uses.is_over() || self.patience.is_over(self.exits.total()) || self.is_entered_in_vain()
+    }
+
+    /// Whether it is code of loops that leads to next to nothing wherever it is entered.
+    fn is_entered_in_vain(&self) -> bool {
+        !self.starts && self.entered.are_short() && !self.is_shut()
     }
 
     /// Whether the exits that have used up its patience took so long to come that they do not matter: then it
     /// has as much as at first.
     fn is_left_rarely(&self) -> bool {
-        (self.starts || !self.entered.are_short()) && self.patience.begins_anew(self.exits.total(), ticks())
+        !self.is_entered_in_vain() && self.patience.begins_anew(self.exits.total(), ticks())
     }
 
     /// Whether it is better than the interpreter all the same, though it has been left too often.
     fn is_worth_keeping(&self) -> bool {
-        (self.starts || !self.entered.are_short()) && !self.patience.is_hopeless(self.exits.total(), ticks())
+        !self.is_entered_in_vain() && !self.patience.is_hopeless(self.exits.total(), ticks())
     }
 
     /// Whether a loop is entered at instruction `at`.
     fn is_entered_at(&self, at: usize) -> bool {
         self.entries.get(at).is_some_and(|&entry| entry != 0)
+    }
+
+    /// Whether it can be entered behind calls.
+    fn goes_on_behind_calls(&self) -> bool {
+        let comes_back = |at: usize| at > 0 && self.proto.code[at - 1].op() == Some(Op::Call);
+        (0..self.entries.len()).any(|at| self.is_entered_at(at) && comes_back(at))
     }
 
     /// Whose code it is.

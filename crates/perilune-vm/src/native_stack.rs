@@ -390,7 +390,7 @@ impl Vm {
             self.lua.errors = kept;
             self.lua.c_calls = c_calls;
             (*th).resumer = null_mut();
-            (*th).status = Status::Dead;
+            (*th).standing.set(Status::Dead);
             self.switch_to(previous);
         }
     }

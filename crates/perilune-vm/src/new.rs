@@ -7,6 +7,7 @@ use crate::interp::HANDLERS;
 use crate::meta::{EVENT_COUNT, Event};
 use crate::native::LuaResult;
 use crate::object::{LuaClosure, Status, Thread};
+use crate::standing::Standing;
 use crate::state::{Hosting, Roots, State};
 use crate::value::{Gc, Tag, Value};
 use crate::{chunks, texts};
@@ -101,7 +102,7 @@ impl Vm {
         self.lua.roots.base_thread = main;
         // SAFETY: the main thread was just made; its first frame is a native one that stands for the host.
         unsafe {
-            (*main).status = Status::Running;
+            (*main).standing.set(Status::Running);
             self.lua.base = (*main).stack.add(CALL_GAP);
             self.lua.top = self.lua.base;
             self.lua.stack_limit = (*main).stack.add((*main).stack_size - crate::call::STACK_EXTRA);
@@ -164,7 +165,6 @@ impl Vm {
             let header = (*th).header;
             th.write(Thread {
                 header,
-                status: Status::Suspended,
                 hook_mask: 0,
                 in_hook: false,
                 started: false,
@@ -176,6 +176,7 @@ impl Vm {
                 open_upvals: null_mut(),
                 resumer: null_mut(),
                 native_stack: null_mut(),
+                standing: Standing::new(Status::Suspended),
                 hook: Value::NIL,
                 hook_count: 0,
                 hook_left: 0,

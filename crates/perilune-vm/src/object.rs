@@ -306,7 +306,6 @@ impl Status {
 #[repr(C)]
 pub struct Thread {
     pub(crate) header: Header,
-    pub(crate) status: Status,
     pub(crate) hook_mask: u8,
     /// Set while a hook runs.
     pub(crate) in_hook: bool,
@@ -325,6 +324,8 @@ pub struct Thread {
     pub(crate) resumer: *mut Thread,
     /// An owned native stack while a native call lives in this coroutine; null: none. See `native_stack.rs`.
     pub(crate) native_stack: *mut crate::native_stack::NativeStack,
+    /// Its status, and what is known as long as it has that.
+    pub(crate) standing: crate::standing::Standing,
     pub(crate) hook: Value,
     pub(crate) hook_count: i32,
     pub(crate) hook_left: i32,

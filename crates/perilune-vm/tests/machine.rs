@@ -134,7 +134,17 @@ fn machine_code_that_is_set_later_is_for_later_functions() {
     *counted.refuse.lock().unwrap() = true;
     assert_eq!(run(&mut vm, "function late() return 1 end for i = 1, 10 do late() end"), (0, 0));
     *counted.refuse.lock().unwrap() = false;
-    assert_eq!(run(&mut vm, "for i = 1, 10 do late() end"), (1, 10));
+    // It is no long way through the function without code, and the loop goes on in the run that it began in.
+    assert_eq!(run(&mut vm, "for i = 1, 10 do late() end"), (1, 0));
+}
+
+#[test]
+fn a_long_way_through_what_has_no_machine_code_leaves_it() {
+    let (mut vm, counted) = state();
+    *counted.refuse.lock().unwrap() = true;
+    assert_eq!(run(&mut vm, "function far() for i = 1, 1000 do end end"), (0, 0));
+    *counted.refuse.lock().unwrap() = false;
+    assert_eq!(run(&mut vm, "for i = 1, 10 do far() end"), (1, 10));
 }
 
 #[test]

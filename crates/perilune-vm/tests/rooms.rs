@@ -13,7 +13,7 @@ use std::path::Path;
 const ROOMS: &[(&str, &[&str])] = &[
     (
         "values, tables and strings",
-        &["value", "object", "num", "string", "shape", "table", "native", "edge", "sys"],
+        &["value", "object", "num", "string", "shape", "table", "native", "edge", "standing", "sys"],
     ),
     (
         "functions, frames and the interpreter",

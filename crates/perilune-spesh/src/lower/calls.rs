@@ -162,6 +162,11 @@ impl<'a> Lowering<'a, '_> {
         let same = self.b.ins().icmp(IntCC::Equal, answer, called);
         self.b.ins().brif(same, done, &[base.into()], other, &[]);
         self.go_to(other);
+        // All that called a coroutine's function come here when it yields.
+        let is_base = self.icmp_imm(IntCC::UnsignedGreaterThanOrEqual, answer, CODES as i64);
+        let unusual = self.cold_block(0);
+        self.or_leave_with(is_base, (unusual, &[]), answer);
+        self.go_to(unusual);
         // A tail call of the callee that the interpreter has done is followed.
         let vm = self.copied(self.vm);
         let followed = self.leaf(layout::follow(), &[vm, answer]);

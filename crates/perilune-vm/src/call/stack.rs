@@ -116,6 +116,7 @@ impl Vm {
                 (*uv).v = moved((*uv).v);
                 uv = (*uv).closed.payload() as *mut Upval;
             }
+            (*th).standing.stack_has_moved();
             (*th).stack = new;
             (*th).stack_size = size;
             self.heap.barrier(Gc::from_ptr(th).obj());

@@ -141,7 +141,7 @@ impl Vm {
                     (self.lua.c_calls, self.lua.fibers.current) = kept;
                     let mut co = top;
                     while !co.is_null() && co != previous {
-                        (*co).status = Status::Dead;
+                        (*co).standing.set(Status::Dead);
                         let below = std::mem::replace(&mut (*co).resumer, null_mut());
                         self.abandon_frames(co);
                         if co == th {

@@ -215,7 +215,7 @@ impl Vm {
                 }
                 th = (*th).resumer;
             }
-            (*top).status = Status::Normal;
+            (*top).standing.set(Status::Normal);
             (*state).top = top;
             (*state).phase = Phase::Parked;
             (*state).c_calls = self.lua.c_calls;

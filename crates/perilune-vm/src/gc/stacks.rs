@@ -41,7 +41,7 @@ impl Unheld {
     /// A live thread.
     unsafe fn resting(vm: &Vm, th: *mut Thread, parked: &HashSet<*mut Thread>) -> Option<Unheld> {
         // SAFETY: the caller's promise.
-        let (status, native_stack) = unsafe { ((*th).status, (*th).native_stack) };
+        let (status, native_stack) = unsafe { ((*th).standing.status(), (*th).native_stack) };
         let rests = match status {
             Status::Suspended | Status::Dead => true,
             Status::Normal => parked.contains(&th),
@@ -75,7 +75,7 @@ impl Vm {
         }
         let mut deep = std::mem::take(&mut self.lua.gc.deep);
         // SAFETY: a collection has taken those that it found dead out of the list.
-        let waits = deep.iter().any(|&th| unsafe { (*th).status } == Status::Normal);
+        let waits = deep.iter().any(|&th| unsafe { (*th).standing.status() } == Status::Normal);
         let parked = if waits {
             fiber::parked_without_native_stacks(self).into_iter().collect()
         } else {

@@ -317,9 +317,9 @@ unsafe fn become_resumed<const LOGGED: bool>(vm: *mut Vm, th: *mut Thread, own: 
     unsafe {
         (*th).calls_below = (*vm).lua.c_calls;
         (*vm).lua.c_calls += 1 + (*th).depth;
-        (*(*vm).lua.thread).status = Status::Normal;
+        (*(*vm).lua.thread).standing.set(Status::Normal);
         (*th).resumer = (*vm).lua.thread;
-        (*th).status = Status::Running;
+        (*th).standing.set(Status::Running);
         switch::<LOGGED>(vm, th, own, top);
     }
 }
@@ -351,7 +351,7 @@ pub(crate) unsafe fn quick_resume<const LOGGED: bool>(
             return null_mut();
         }
         let th = (*co).payload() as *mut Thread;
-        if (*th).status != Status::Suspended
+        if (*th).standing.status() != Status::Suspended
             || !(*th).native_stack.is_null()
             || (*th).hook_mask != 0
             || (*vm).lua.c_calls + (*th).depth >= MAX_C_CALLS
@@ -447,13 +447,13 @@ pub(crate) unsafe fn quick_yield<const LOGGED: bool>(
             },
         };
         *frame(own) = Frame { delta: slots(base, own), ..record };
-        (*th).status = Status::Suspended;
+        (*th).standing.set(Status::Suspended);
         (*th).resumer = null_mut();
         (*th).depth = (*vm).lua.c_calls - (*th).calls_below - 1;
         (*vm).lua.c_calls = (*th).calls_below;
         // What a resume brings is put from the base on.
         switch::<LOGGED>(vm, resumer, own, own);
-        (*resumer).status = Status::Running;
+        (*resumer).standing.set(Status::Running);
         take_over(vm, waiting, own, n, wrap)
     }
 }
@@ -507,7 +507,7 @@ unsafe fn end_coroutine(vm: *mut Vm, first: *mut Value, n: usize) -> *mut Value 
                 _ => return null_mut(),
             },
         };
-        (*th).status = Status::Dead;
+        (*th).standing.set(Status::Dead);
         (*th).resumer = null_mut();
         (*th).depth = 0;
         (*vm).lua.c_calls = (*th).calls_below;
@@ -515,7 +515,7 @@ unsafe fn end_coroutine(vm: *mut Vm, first: *mut Value, n: usize) -> *mut Value 
         let bottom = (*th).stack.add(CALL_GAP);
         *frame(bottom) = Frame::native(0, 0);
         switch::<false>(vm, resumer, bottom, bottom);
-        (*resumer).status = Status::Running;
+        (*resumer).standing.set(Status::Running);
         take_over(vm, waiting, first, n, wrap)
     }
 }

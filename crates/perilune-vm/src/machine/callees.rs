@@ -22,7 +22,7 @@
 //! an error, or together with its coroutine, is not mistaken for another one that lies where it was.
 
 use super::entry::{Waiting, follow, start_at, step};
-use super::{CODES, LEAVE, MachineCode, REFUSED, RETURNED, STAY};
+use super::{CODES, LEAVE, MachineCode, REFUSED, RETURNED, STAY, stretch};
 use crate::Vm;
 use crate::call::{NATIVE_STACK, deliver_results};
 use crate::frame::*;
@@ -132,6 +132,7 @@ unsafe fn drive_from(vm: *mut Vm, waiting: Waiting, mut left: bool) -> u64 {
     // SAFETY: the caller's promise; whatever runs is a complete frame, since the interpreter or machine code
     // has left it to be gone on with.
     unsafe {
+        let mut stretches = 0;
         loop {
             let running = (*vm).lua.base;
             if (*vm).lua.machine.watched {
@@ -153,7 +154,17 @@ unsafe fn drive_from(vm: *mut Vm, waiting: Waiting, mut left: bool) -> u64 {
                 return LEAVE;
             }
             let inst = (*frame_closure(running)).proto;
-            let Some(entry) = entry_at(inst, pc) else { return LEAVE };
+            let Some(entry) = entry_at(inst, pc) else {
+                if stretches == stretch::MOST {
+                    return LEAVE;
+                }
+                stretches += 1;
+                match stretch::run(vm) {
+                    LEAVE => continue,
+                    exit => return exit,
+                }
+            };
+            stretches = 0;
             // A frame that has moved above its extra arguments is returned from where it was.
             let distance = (*f).distance();
             if entry == MachineCode::START {
@@ -376,7 +387,7 @@ impl Waiting {
         unsafe {
             let above = match (*vm).lua.thread == self.thread {
                 true => (*vm).lua.base > self.base,
-                false => (*self.thread).status == Status::Normal,
+                false => (*self.thread).standing.status() == Status::Normal,
             };
             above && !self.has_moved()
         }

@@ -1,4 +1,13 @@
 //! Whether it is worth while to enter machine code where it is entered.
+//!
+//! Code that is not is *shut*: the interpreter does not enter it any more, and machine code does. That of a
+//! function is called by machine code as before. That of the loops of a coroutine goes on where the coroutine
+//! has yielded, if machine code resumes it: there it costs little, and it is what makes the resumer's code
+//! worth while. Loops that nobody resumes are given up.
+//!
+//! Rejected: all code of loops given up, as code that nobody enters. In a chain of generators each is entered
+//! for next to nothing as long as the next one is interpreted. So those that were compiled first were given
+//! up before the last one was, and made anew when the others had gone: one run in ten stayed interpreted.
 
 use super::{EXITED, MachineCode, REFUSED};
 use crate::Vm;
@@ -105,7 +114,7 @@ impl Vm {
                 code.behind.are_asked_again();
             }
             if is_shut(inst, code) && (!code.entered.are_short() || code.entered.are_asked_again()) {
-                (*inst).code = code.stub.as_ptr();
+                open(inst, code);
             }
         }
     }
@@ -121,10 +130,36 @@ impl Vm {
                 }
                 if is_shut(inst, code) {
                     code.entered.begin_anew();
-                    (*inst).code = code.stub.as_ptr();
+                    open(inst, code);
                 }
             }
         }
+    }
+
+    /// The entries of this code are short. Whether it is shut: else it is of no use to anybody.
+    ///
+    /// # Safety
+    /// The instance lives, and has this code.
+    pub(super) unsafe fn shut(&self, inst: *mut ProtoInst, code: &MachineCode) -> bool {
+        // SAFETY: the caller's promise; there is always a running thread.
+        unsafe {
+            if code.starts {
+                (*inst).code = (*(*inst).proto).code.as_ptr();
+                return true;
+            }
+            let is_resumed = !(*self.lua.thread).resumer.is_null();
+            let shut = is_resumed && code.goes_on_behind_calls();
+            code.shut.store(shut, Ordering::Relaxed);
+            shut
+        }
+    }
+}
+
+impl MachineCode {
+    /// Whether it is code of loops that only machine code enters.
+    #[inline(always)]
+    pub(super) fn is_shut(&self) -> bool {
+        self.shut.load(Ordering::Relaxed)
     }
 }
 
@@ -133,8 +168,23 @@ impl Vm {
 /// # Safety
 /// The instance lives, with this machine code.
 unsafe fn is_shut(inst: *mut ProtoInst, code: &MachineCode) -> bool {
-    // SAFETY: the caller's promise.
-    code.starts && unsafe { (*inst).code } != code.stub.as_ptr()
+    match code.starts {
+        // SAFETY: the caller's promise.
+        true => unsafe { (*inst).code != code.stub.as_ptr() },
+        false => code.is_shut(),
+    }
+}
+
+/// The interpreter enters it again.
+///
+/// # Safety
+/// As [`is_shut`].
+unsafe fn open(inst: *mut ProtoInst, code: &MachineCode) {
+    match code.starts {
+        // SAFETY: the caller's promise.
+        true => unsafe { (*inst).code = code.stub.as_ptr() },
+        false => code.shut.store(false, Ordering::Relaxed),
+    }
 }
 
 #[cfg(test)]

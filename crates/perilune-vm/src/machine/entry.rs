@@ -85,7 +85,7 @@ macro_rules! enter_loop {
     ($vm:ident, $base:ident, $pc:ident, $inst:ident) => {{
         let code = (*$inst).machine;
         let mut entry = 0;
-        if !code.is_null() {
+        if !code.is_null() && !(*code).is_shut() {
             entry = (&(*code).entries)[$pc.offset_from((*(*$inst).proto).code.as_ptr()) as usize - 1];
         }
         // Machine code that polls leaves; who polls to act on it is the interpreter.
@@ -411,19 +411,15 @@ unsafe fn run_timed(
     // it (`Machine::bury`), and nobody does between its end and here.
     unsafe {
         if (*code).entered.are_short() {
-            match (*code).starts {
-                // Exits have cut short what it would do: it is made anew, which code that is not entered
-                // would never be.
-                _ if (*code).patience.ends_early((*code).exits.total()) => {
-                    (*code).entered.begin_anew();
-                    return run_untimed(vm, base, inst, code, entry);
-                }
-                // Machine code goes on calling it: that costs little.
-                true => (*inst).code = (*(*inst).proto).code.as_ptr(),
-                false => {
-                    (*code).exits.was_short();
-                    (*vm).give_up_machine_code(inst);
-                }
+            // Exits have cut short what it would do: it is made anew, which code that is not entered would
+            // never be.
+            if (*code).patience.ends_early((*code).exits.total()) {
+                (*code).entered.begin_anew();
+                return run_untimed(vm, base, inst, code, entry);
+            }
+            if !(*vm).shut(inst, &*code) {
+                (*code).exits.was_short();
+                (*vm).give_up_machine_code(inst);
             }
             return REFUSED;
         }
@@ -609,19 +605,12 @@ pub(crate) unsafe extern "C-unwind" fn follow(vm: *mut Vm, mut answer: u64) -> u
 /// frame's `pc` is.
 ///
 /// # Safety
-/// The instance is that of the frame's function, and has machine code with this entry.
+/// Machine code runs on this native stack. The instance is that of the frame's function, and has machine code with this entry.
 #[inline(always)]
 pub(super) unsafe fn start_at(vm: *mut Vm, base: *mut Value, inst: *mut ProtoInst, entry: u32) -> u64 {
-    // SAFETY: the caller's promise; the record stays here until it is taken out of the list.
-    unsafe {
-        let code = (*inst).machine;
-        let mut active = Active { code, previous: null_mut(), next: null_mut() };
-        let active = &raw mut active;
-        (*vm).lua.machine.begin(active);
-        let answer = ((*code).run)(vm, base, inst, entry);
-        (*vm).lua.machine.end(active);
-        answer
-    }
+    // SAFETY: the caller's promise. The code lives while its addresses are on the native stack, as that of a
+    // function which machine code calls itself.
+    unsafe { ((*(*inst).machine).run)(vm, base, inst, entry) }
 }
 
 /// A frame that has begun an instruction, which may take it some time.
@@ -681,7 +670,7 @@ pub(crate) unsafe extern "C-unwind" fn step(
     // SAFETY: the caller's promise.
     unsafe {
         let waiting = Waiting::of(vm, base);
-        let exit = once(vm, base, k, pc);
+        let exit = once(vm, base, k, pc, &raw const STOP);
         if exit != LEAVE || (*vm).lua.machine.watched {
             return exit;
         }
@@ -715,7 +704,7 @@ pub(crate) unsafe extern "C-unwind" fn move_up(
                 return moved as u64;
             }
         }
-        match once(vm, base, k, pc) {
+        match once(vm, base, k, pc, &raw const STOP) {
             LEAVE if !(*vm).lua.machine.watched => (*vm).lua.base as u64,
             exit => exit,
         }
@@ -755,7 +744,7 @@ pub(crate) unsafe extern "C-unwind" fn finish(
         let exit = match tail {
             Some(Ok(answer)) => return answer,
             Some(Err(flow)) => proceeded(vm, flow),
-            None => once(vm, base, k, pc),
+            None => once(vm, base, k, pc, &raw const STOP),
         };
         if exit != LEAVE || (*vm).lua.machine.watched || is_first || waiting.has_moved() {
             return exit;
@@ -801,16 +790,23 @@ pub(super) unsafe fn proceeded(vm: *mut Vm, flow: Flow) -> u64 {
     }
 }
 
-/// Has the interpreter do one instruction: how a run of the interpreter would end or, [`LEAVE`], go on.
+/// Has the interpreter do one instruction, and what follows by `table`: how a run of the interpreter would end
+/// or, [`LEAVE`], go on.
 ///
 /// # Safety
 /// As [`step`].
 #[inline]
-unsafe fn once(vm: *mut Vm, base: *mut Value, k: *const Value, pc: *const Instr) -> u64 {
+pub(super) unsafe fn once(
+    vm: *mut Vm,
+    base: *mut Value,
+    k: *const Value,
+    pc: *const Instr,
+    table: *const Handlers,
+) -> u64 {
     // SAFETY: the caller's promise.
     unsafe {
         let i = *pc;
-        let exit = (HANDLERS.0[i.op_byte() as usize])(vm, base, pc.add(1), k, i.0, &raw const STOP);
+        let exit = (HANDLERS.0[i.op_byte() as usize])(vm, base, pc.add(1), k, i.0, table);
         #[cfg(debug_assertions)]
         if exit == Exit::Next {
             // The loop of debug builds has the position, and nobody has asked for the next instruction yet.

@@ -2,11 +2,11 @@
 //!
 //! `coroutine.resume`, the function of a coroutine and `coroutine.yield` are done by the interpreter's quick
 //! ways (`interp/quick.rs`) wherever they can be, and what runs then is driven (`callees.rs`). All cases that
-//! these know make them long: a value that a generator passes on took 500 instructions of the processor there;
-//! it takes 360 here. So the usual case has a way of its own: both coroutines have only Lua frames, the one that goes on has
-//! yielded before and is machine code where it does, nobody looks, and no collection has come since either
-//! was logged. All of that is asked before anything is written; whatever else there is, [`call_special`] and
-//! `iterate_native` do from the beginning.
+//! these know make them long. So the usual case has a way of its own: both coroutines have only Lua frames,
+//! the one that goes on has yielded before and is machine code where it does, few values go over, nobody looks,
+//! and no collection has come since either was logged. All of that is asked before anything is written;
+//! whatever else there is, [`call_special`] and `iterate_native` do from the beginning. Where a coroutine goes
+//! on, and who has resumed it, is remembered beside its status (`standing.rs`).
 //!
 //! What is written is what they write, and in the same order of events: the record of the native's frame,
 //! the states of both coroutines, the values.
@@ -21,7 +21,8 @@ use crate::frame::*;
 use crate::interp::quick::{native_at, slots};
 use crate::interp::{copy, frame_closure};
 use crate::native::{Kind, Native};
-use crate::object::{NativeClosure, Status, Thread};
+use crate::object::{NativeClosure, ProtoInst, Status, Thread};
+use crate::standing::{Resumed, Yielded};
 use crate::value::{Tag, Value};
 use perilune_syntax::{Instr, Op};
 use perilune_trace::event::Category;
@@ -45,12 +46,12 @@ pub(crate) unsafe extern "C-unwind" fn call_resume(
         let func = base.add(i.a() as usize);
         let own = func.add(CALL_GAP);
         let top = if i.b() == 0 { (*vm).lua.top } else { own.add(i.b() as usize - 1) };
-        let (co, first) = match (*func).tag() {
+        let (co, first, wraps) = match (*func).tag() {
             Tag::NATIVE if top > own && kind_of((*func).payload() as *const Native) == Kind::Resume => {
-                (own as *const Value, own.add(1))
+                (own as *const Value, own.add(1), false)
             }
             Tag::NATIVE_CLOSURE => match coroutine_of_wrap(func) {
-                Some(co) => (co, own),
+                Some(co) => (co, own, true),
                 None => return call_special(vm, base, k, pc),
             },
             _ => return call_special(vm, base, k, pc),
@@ -60,7 +61,7 @@ pub(crate) unsafe extern "C-unwind" fn call_resume(
         }
         let th = (*co).payload() as *mut Thread;
         let n = slots(first, top) as usize;
-        let call = Call { base, own, first, n, top, back: pc.add(1), wanted: i.c() as i16 - 1 };
+        let call = Call { base, own, first, n, top, back: pc.add(1), wanted: i.c() as i16 - 1, wraps };
         match resume(vm, th, call) {
             Some(answer) => answer,
             None => call_special(vm, base, k, pc),
@@ -117,7 +118,8 @@ pub(crate) unsafe extern "C-unwind" fn iterate_coroutine(
             copy(func, a);
             // The arguments go from where they are to the coroutine: the native's frame has none.
             let wanted = i.b() as i16;
-            let call = Call { base, own, first: a.add(1), n: 2, top: own, back: pc.add(1), wanted };
+            let back = pc.add(1);
+            let call = Call { base, own, first: a.add(1), n: 2, top: own, back, wanted, wraps: true };
             if let Some(answer) = resume(vm, th, call) {
                 return answer;
             }
@@ -142,7 +144,20 @@ struct Call {
     back: *const Instr,
     /// with so many results; -1: all.
     wanted: i16,
+    /// The native is the coroutine's function.
+    wraps: bool,
 }
+
+/// How a coroutine goes on, and where what it gets is put.
+struct Going {
+    at: Yielded,
+    to: *mut Value,
+    wanted: i16,
+}
+
+/// So many values have room on the other stack without being asked for.
+const FEW: usize = 8;
+const _: () = assert!(FEW + CALL_GAP < NATIVE_STACK);
 
 /// The suspended coroutine goes on, if everything is as usual: as [`step`](super::step). `None`: nothing has
 /// been done.
@@ -154,20 +169,86 @@ unsafe fn resume(vm: *mut Vm, th: *mut Thread, call: Call) -> Option<u64> {
     // SAFETY: the caller's promise. A suspended coroutine that has begun has the frame of `yield` on top,
     // unless a native stack, or a native that yields in another way, is in between.
     unsafe {
-        let Call { base, own, first, n, top, back, wanted } = call;
-        debug_assert!(top >= own);
         let lua = &raw mut (*vm).lua;
         let from = (*lua).thread;
-        let epoch = (*vm).heap.epoch();
         let depth = (*lua).c_calls + (*th).depth;
-        let waits = (*th).status == Status::Suspended && (*th).started && (*th).native_stack.is_null();
-        let logged = (*th).header.epoch == epoch && (*from).header.epoch == epoch;
-        let room = (*lua).stack_limit > own.wrapping_add(NATIVE_STACK);
-        if !waits || !logged || !room || (*th).hook_mask != 0 || depth >= MAX_C_CALLS || is_seen(vm) {
+        let room = (*lua).stack_limit > call.own.wrapping_add(NATIVE_STACK);
+        if !is_logged(vm, th)
+            || !is_logged(vm, from)
+            || !room
+            || call.n > FEW
+            || (*th).hook_mask != 0
+            || depth >= MAX_C_CALLS
+            || is_seen(vm)
+            || (*vm).native_stack_low()
+            || (*lua).interrupt.load(Ordering::Relaxed) != 0
+        {
+            return None;
+        }
+        let going = match (*th).standing.yielded() {
+            Some(&at) if has_this_code(&at) => {
+                let yielded = (*th).base;
+                Going { at, to: yielded.sub(CALL_GAP), wanted: (*frame(yielded)).nresults }
+            }
+            _ => find_going(th)?,
+        };
+        let Yielded { running, distance, pc, inst, entry, .. } = going.at;
+        debug_assert!(call.top >= call.own);
+        (*frame(call.base)).pc = call.back;
+        *frame(call.own) = Frame::native(call.wanted, slots(call.base, call.own));
+        (*from).standing.set(Status::Normal);
+        (*from).base = call.own;
+        (*from).top = call.top;
+        (*from).no_yield = (*lua).no_yield;
+        (*th).resumer = from;
+        (*th).standing.set(Status::Running);
+        let Call { own, base, wanted, wraps, .. } = call;
+        (*th).standing.is_resumed(Resumed { own, base, wanted, wraps });
+        (*th).calls_below = (*lua).c_calls;
+        (*lua).c_calls = depth + 1;
+        (*lua).thread = th;
+        (*lua).no_yield = (*th).no_yield;
+        (*lua).stack_limit = limit_of(th);
+        hand_over(vm, going.to, call.first, call.n, going.wanted);
+        (*lua).base = running;
+        let stack = (*from).stack;
+        let answer = start_at(vm, running, inst, entry);
+        // It has yielded, most likely.
+        if answer == LEAVE && (*lua).base == base && (*lua).thread == from && !(*lua).machine.watched {
+            return Some(STAY);
+        }
+        let waiting = Waiting { base, thread: from, stack };
+        let distance = distance as usize;
+        Some(drive_on(vm, waiting, Began { running, distance, pc, inst }, answer))
+    }
+}
+
+/// Whether the code that a coroutine has yielded in is there as it was.
+///
+/// # Safety
+/// The coroutine has not gone on since.
+#[inline(always)]
+unsafe fn has_this_code(at: &Yielded) -> bool {
+    // SAFETY: the caller's promise: the frame's closure keeps the instance alive.
+    unsafe {
+        let code = (*at.inst).machine;
+        !code.is_null() && (*code).serial == at.serial
+    }
+}
+
+/// How a coroutine goes on that is suspended, by its frames, if it is as machine code and in the usual way.
+///
+/// # Safety
+/// As [`resume`].
+#[inline(never)]
+unsafe fn find_going(th: *mut Thread) -> Option<Going> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let waits = (*th).standing.status() == Status::Suspended && (*th).started;
+        if !waits || !(*th).native_stack.is_null() {
             return None;
         }
         let yielded = (*th).base;
-        let limit = (*th).stack.add((*th).stack_size - STACK_EXTRA);
         let mut taker = yielded;
         if (*frame(yielded)).flags == F_NATIVE | F_CONT && (*frame(yielded)).cont == CONT_RETURN {
             // `return coroutine.yield()`: whoever called that function takes the values.
@@ -178,41 +259,48 @@ unsafe fn resume(vm: *mut Vm, th: *mut Thread, call: Call) -> Option<u64> {
         } else if (*frame(yielded)).flags != F_NATIVE {
             return None;
         }
-        if yielded.wrapping_add(n + NATIVE_STACK) >= limit {
+        if yielded.wrapping_add(FEW + NATIVE_STACK) >= limit_of(th) {
             return None;
         }
         let record = frame(taker);
         let running = taker.sub((*record).delta as usize);
         let pc = (*frame(running)).pc;
-        let inst = (*frame_closure(running)).proto;
-        let entry = entry_at(inst, pc).filter(|&entry| entry != MachineCode::START)?;
-        if (*vm).native_stack_low() || (*lua).interrupt.load(Ordering::Relaxed) != 0 {
-            return None;
-        }
-        let distance = (*frame(running)).distance();
-        (*frame(base)).pc = back;
-        *frame(own) = Frame::native(wanted, slots(base, own));
-        (*from).status = Status::Normal;
-        (*from).base = own;
-        (*from).top = top;
-        (*from).no_yield = (*lua).no_yield;
-        (*th).resumer = from;
-        (*th).status = Status::Running;
-        (*th).calls_below = (*lua).c_calls;
-        (*lua).c_calls = depth + 1;
-        (*lua).thread = th;
-        (*lua).no_yield = (*th).no_yield;
-        (*lua).stack_limit = limit;
-        hand_over(vm, taker.sub(CALL_GAP + (*record).shift_or_zero()), first, n, (*record).nresults);
-        (*lua).base = running;
-        let waiting = Waiting { base, thread: from, stack: (*from).stack };
-        let answer = start_at(vm, running, inst, entry);
-        // It has yielded, most likely.
-        if answer == LEAVE && (*lua).base == base && (*lua).thread == from && !(*lua).machine.watched {
-            return Some(STAY);
-        }
-        Some(drive_on(vm, waiting, Began { running, distance, pc, inst }, answer))
+        let at = yielded_at(running, (*frame_closure(running)).proto, pc)?;
+        Some(Going { at, to: taker.sub(CALL_GAP + (*record).shift_or_zero()), wanted: (*record).nresults })
     }
+}
+
+/// How the frame at `running`, of this instance, goes on at `pc`, if it does as machine code.
+///
+/// # Safety
+/// A frame that has called `coroutine.yield`.
+unsafe fn yielded_at(running: *mut Value, inst: *mut ProtoInst, pc: *const Instr) -> Option<Yielded> {
+    // SAFETY: the caller's promise; an instance with an entry has code.
+    unsafe {
+        let entry = entry_at(inst, pc).filter(|&entry| entry != MachineCode::START)?;
+        let distance = (*frame(running)).distance() as u32;
+        Some(Yielded { running, distance, pc, inst, serial: (*(*inst).machine).serial, entry })
+    }
+}
+
+/// Up to where the stack of a coroutine that does not run may be used.
+///
+/// # Safety
+/// It lives.
+#[inline(always)]
+unsafe fn limit_of(th: *mut Thread) -> *mut Value {
+    // SAFETY: the caller's promise.
+    unsafe { (*th).stack.add((*th).stack_size - STACK_EXTRA) }
+}
+
+/// Whether the collector knows already that the coroutine's stack may change.
+///
+/// # Safety
+/// It lives.
+#[inline(always)]
+unsafe fn is_logged(vm: *mut Vm, th: *mut Thread) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { (*th).header.epoch == (*vm).heap.epoch() }
 }
 
 /// Whether somebody wants to see instructions, or coroutines that go on.
@@ -298,47 +386,114 @@ unsafe fn suspend(vm: *mut Vm, base: *mut Value, pc: *const Instr, record: Frame
         }
         let top = if i.b() == 0 { (*lua).top } else { own.add(i.b() as usize - 1) };
         let n = slots(own, top) as usize;
-        let epoch = (*vm).heap.epoch();
-        let logged = (*th).header.epoch == epoch && (*resumer).header.epoch == epoch;
         let may = (*lua).no_yield == 0 && (*th).native_stack.is_null();
-        let room = (*lua).stack_limit > own.wrapping_add(NATIVE_STACK);
-        if !logged || !may || !room || (*resumer).hook_mask != 0 || is_seen(vm) {
-            return false;
-        }
-        let resumed = (*resumer).base;
-        let limit = (*resumer).stack.add((*resumer).stack_size - STACK_EXTRA);
-        let called = frame(resumed);
-        let to = resumed.sub(CALL_GAP);
-        let native = native_at(to);
-        let kind = if native.is_null() { Kind::Leaf } else { kind_of(native) };
-        if (*called).flags != F_NATIVE
-            || resumed.wrapping_add(n + NATIVE_STACK) >= limit
-            || !matches!(kind, Kind::Wrap | Kind::Resume)
+        let room = (*lua).stack_limit > own.wrapping_add(FEW + NATIVE_STACK);
+        if !is_logged(vm, th)
+            || !is_logged(vm, resumer)
+            || !may
+            || !room
+            || n > FEW
+            || (*resumer).hook_mask != 0
+            || is_seen(vm)
         {
             return false;
         }
+        let called = match (*th).standing.resumed() {
+            Some(&known) if known.own == (*resumer).base => known,
+            _ => match find_resumed(resumer) {
+                Some(called) => called,
+                None => return false,
+            },
+        };
+        let to = called.own.sub(CALL_GAP);
         (*frame(base)).pc = pc.add(1);
         *frame(own) = Frame { delta: slots(base, own), ..record };
-        (*th).status = Status::Suspended;
+        (*th).standing.set(Status::Suspended);
         (*th).resumer = null_mut();
         (*th).depth = (*lua).c_calls - (*th).calls_below - 1;
         // What a resume brings is put from the base on.
         (*th).base = own;
         (*th).top = own;
         (*th).no_yield = 0;
-        (*resumer).status = Status::Running;
+        (*resumer).standing.set(Status::Running);
         (*lua).c_calls = (*th).calls_below;
         (*lua).thread = resumer;
         (*lua).no_yield = (*resumer).no_yield;
-        (*lua).stack_limit = limit;
-        let wanted = (*called).nresults;
-        if kind == Kind::Wrap {
-            hand_over(vm, to, own, n, wanted);
+        (*lua).stack_limit = limit_of(resumer);
+        if called.wraps {
+            hand_over(vm, to, own, n, called.wanted);
         } else {
             copy(to, &Value::TRUE);
-            hand_over(vm, to.add(1), own, n, if wanted > 0 { wanted - 1 } else { wanted });
+            hand_over(
+                vm,
+                to.add(1),
+                own,
+                n,
+                if called.wanted > 0 { called.wanted - 1 } else { called.wanted },
+            );
         }
-        (*lua).base = resumed.sub((*called).delta as usize);
+        (*lua).base = called.base;
+        if record.flags == F_NATIVE {
+            note(th, base, pc.add(1));
+        }
         true
+    }
+}
+
+/// The coroutine has yielded in its frame at `running`, which goes on at `pc`: that is noted, if it does so as
+/// machine code.
+///
+/// # Safety
+/// It has just done so.
+#[inline(always)]
+unsafe fn note(th: *mut Thread, running: *mut Value, pc: *const Instr) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let inst = (*frame_closure(running)).proto;
+        let last = (*th).standing.last_yielded();
+        if last.running == running && last.pc == pc && last.inst == inst && has_this_code(last) {
+            (*th).standing.has_yielded(None);
+        } else {
+            note_anew(th, running, inst, pc);
+        }
+    }
+}
+
+/// See [`note`].
+///
+/// # Safety
+/// As there; the frame is one of this instance.
+#[inline(never)]
+unsafe fn note_anew(th: *mut Thread, running: *mut Value, inst: *mut ProtoInst, pc: *const Instr) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if let Some(at) = yielded_at(running, inst, pc) {
+            (*th).standing.has_yielded(Some(at));
+        }
+    }
+}
+
+/// Who has resumed a coroutine, by the resumer's frames, if that was a function of Lua in the usual way.
+///
+/// # Safety
+/// It waits for a coroutine.
+#[inline(never)]
+unsafe fn find_resumed(resumer: *mut Thread) -> Option<Resumed> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let own = (*resumer).base;
+        let native = native_at(own.sub(CALL_GAP));
+        let record = *frame(own);
+        let room = limit_of(resumer) > own.wrapping_add(FEW + NATIVE_STACK);
+        if native.is_null() || record.flags != F_NATIVE || !room {
+            return None;
+        }
+        let wraps = match kind_of(native) {
+            Kind::Wrap => true,
+            Kind::Resume => false,
+            _ => return None,
+        };
+        let base = own.sub(record.delta as usize);
+        Some(Resumed { own, base, wanted: record.nresults, wraps })
     }
 }

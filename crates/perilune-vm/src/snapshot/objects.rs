@@ -175,7 +175,7 @@ impl<W: Write> Walk<'_, W> {
                         d.text = self.out.text(name.as_bytes());
                     }
                     let fiber = crate::fiber::tag_of_fiber(th);
-                    d.x = (*th).status as u64;
+                    d.x = (*th).standing.status() as u64;
                     d.y = fiber.map_or(0, |tag| (tag as u32 as u64).saturating_add(1).min(u32::MAX as u64));
                     NodeKind::Thread
                 }
