@@ -15,6 +15,10 @@
 //! 3. A [`Lineage`] tells objects with a lock that they are in a child now. They do nothing there: the lock
 //!    may be held by a thread that only the parent has.
 //!
+//! 4. What a child reads without a lock, the map of code ranges, does not change while the process divides
+//!    ([`changing`]): the system copies page by page, and other threads go on meanwhile, so a child would get
+//!    a pointer from before a change and what it led to from after it.
+//!
 //! All of the child's part is system calls and a copy, without allocation or locks, as is fit for a handler
 //! of `pthread_atfork`.
 //!
@@ -23,7 +27,8 @@
 //! falls, and what the parent frees from then on is held back for good. Machine code goes on, until memory is
 //! used up and further code is interpreted. `vfork` and `posix_spawn` (`io.popen` and the like) run no
 //! handlers and need none: their child runs no Lua code. A child of a bare `clone` system call has no copies;
-//! its process number gives it away, so that it installs nothing either.
+//! its process number gives it away, so that it installs nothing either. A signal handler that forks above a
+//! change waits for that in vain, for [`PATIENCE`], and its child has the map as it was found.
 //!
 //! # Rejected
 //! *Never using again what was there at a fork* needs no copy, but a program that compiles all the time and
@@ -37,6 +42,7 @@ use std::io;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// How many forks lie between this process and the one that first made code memory.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
@@ -50,6 +56,14 @@ const REGIONS: usize = 64;
 
 /// The executable views of this process's own regions. A slot is free if `base` is 0.
 static TABLE: [Slot; REGIONS] = [const { Slot::new() }; REGIONS];
+
+/// How many changes are under way of what children read without a lock,
+static CHANGES: AtomicUsize = AtomicUsize::new(0);
+/// and how many forks, which wait for them, and hold off others.
+static DIVISIONS: AtomicUsize = AtomicUsize::new(0);
+
+/// A fork waits so long for changes.
+const PATIENCE: Duration = Duration::from_millis(10);
 
 struct Slot {
     base: AtomicUsize,
@@ -118,6 +132,28 @@ impl Drop for Watched {
     }
 }
 
+/// A change of what children of this process read without a lock: it is made before a fork, or after it.
+#[derive(Debug)]
+pub struct Changing(());
+
+/// Waits until no fork is under way.
+pub fn changing() -> Changing {
+    loop {
+        CHANGES.fetch_add(1, Ordering::SeqCst);
+        if DIVISIONS.load(Ordering::SeqCst) == 0 {
+            return Changing(());
+        }
+        CHANGES.fetch_sub(1, Ordering::SeqCst);
+        std::thread::yield_now();
+    }
+}
+
+impl Drop for Changing {
+    fn drop(&mut self) {
+        CHANGES.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// Maps the shared counter and registers the handlers, once in a process and its children.
 fn register() -> io::Result<()> {
     // The number of the error; 0: there is none.
@@ -127,7 +163,7 @@ fn register() -> io::Result<()> {
             // The counter is there before a handler can look for it, so a child counts down what its parent
             // counted up.
             PENDING.store(page, Ordering::Release);
-            sys::at_fork(prepare, child)
+            sys::at_fork(prepare, parent, child)
         };
         let registered = shared_counter().and_then(register);
         registered.map_or_else(|e| e.raw_os_error().unwrap_or(-1), |()| 0)
@@ -144,16 +180,29 @@ fn shared_counter() -> io::Result<*mut AtomicU32> {
     Pages::shared(PAGE, Reserve::Now).map(|page| page.leak() as *mut AtomicU32)
 }
 
-/// Before the process divides: from now on nothing freed is used again, until the child has its copies.
+/// Before the process divides: from now on nothing freed is used again, until the child has its copies, and
+/// nothing changes that it reads without a lock, until it is there.
 extern "C" fn prepare() {
+    DIVISIONS.fetch_add(1, Ordering::SeqCst);
+    let begun = Instant::now();
+    while CHANGES.load(Ordering::SeqCst) != 0 && begun.elapsed() < PATIENCE {
+        std::thread::yield_now();
+    }
     // SAFETY: as in `copies_pending`.
     if let Some(pending) = unsafe { PENDING.load(Ordering::Acquire).as_ref() } {
         pending.fetch_add(1, Ordering::SeqCst);
     }
 }
 
+/// In the parent, when the process has divided, or could not.
+extern "C" fn parent() {
+    DIVISIONS.fetch_sub(1, Ordering::SeqCst);
+}
+
 /// In the child, before `fork` returns. Its only thread runs this.
 extern "C" fn child() {
+    DIVISIONS.store(0, Ordering::SeqCst);
+    CHANGES.store(0, Ordering::SeqCst);
     GENERATION.fetch_add(1, Ordering::Relaxed);
     let mut complete = true;
     for slot in &TABLE {

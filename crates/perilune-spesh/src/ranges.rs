@@ -38,7 +38,7 @@
 //! needs the same care for what the word leads to. *Epochs instead of a count*: a handler would need to know
 //! its thread's slot.
 
-use crate::sync::{AtomicPtr, AtomicUsize, Lineage, Mutex, Ordering, fence, lock};
+use crate::sync::{AtomicPtr, AtomicUsize, Lineage, Mutex, Ordering, changing, fence, lock};
 use std::ops::Range;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -146,7 +146,11 @@ impl<T> Ranges<T> {
 
     /// Frees what waits for readers that were there when it was replaced. Whether nothing is left.
     pub fn sweep(&self) -> bool {
-        self.lineage.is_inherited() || self.free_replaced(&mut lock(&self.replaced))
+        if self.lineage.is_inherited() {
+            return true;
+        }
+        let _changing = changing();
+        self.free_replaced(&mut lock(&self.replaced))
     }
 
     /// Replaces the lists of all sectors of `range` by what `edit` makes of copies.
@@ -155,6 +159,8 @@ impl<T> Ranges<T> {
             return;
         }
         let sector_of = |address: usize| (address - self.region.start) >> SECTOR_SHIFT;
+        // A child reads the lists as they are when the process divides.
+        let _changing = changing();
         let mut replaced = lock(&self.replaced);
         for sector in &self.sectors[sector_of(range.start)..=sector_of(range.end - 1)] {
             let old = sector.load(Ordering::Relaxed);

@@ -6,7 +6,7 @@ pub use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 pub use std::sync::{Mutex, MutexGuard};
 
 #[cfg(machine_code)]
-pub use crate::fork::Lineage;
+pub use crate::fork::{Lineage, changing};
 
 /// Without machine code nothing is shared that a fork could tear apart.
 #[cfg(not(machine_code))]
@@ -22,6 +22,16 @@ impl Lineage {
     pub fn is_inherited(self) -> bool {
         false
     }
+}
+
+/// As [`Lineage`].
+#[cfg(not(machine_code))]
+pub struct Changing;
+
+/// As [`Lineage`].
+#[cfg(not(machine_code))]
+pub fn changing() -> Changing {
+    Changing
 }
 
 /// Locks, also after a panic of another holder: what these locks protect is consistent between any two

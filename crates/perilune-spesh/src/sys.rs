@@ -39,14 +39,14 @@ pub fn is_own_file(file: &fs::Metadata) -> bool {
     file.is_file() && file.uid() == unsafe { libc::geteuid() }
 }
 
-/// Has `prepare` called before the process divides, and `child` in the child before `fork` returns there.
-/// Both do only what a handler of signals may do, and never go away.
+/// Has `prepare` called before the process divides, then `parent` in the parent and `child` in the child before
+/// `fork` returns there. All do only what a handler of signals may do, and never go away.
 ///
 /// # Errors
 /// The C library has no memory for that.
-pub fn at_fork(prepare: extern "C" fn(), child: extern "C" fn()) -> io::Result<()> {
+pub fn at_fork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) -> io::Result<()> {
     // SAFETY: functions without parameters, which the caller vouches for.
-    match unsafe { libc::pthread_atfork(Some(prepare), None, Some(child)) } {
+    match unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) } {
         0 => Ok(()),
         errno => Err(io::Error::from_raw_os_error(errno)),
     }

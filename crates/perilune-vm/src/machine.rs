@@ -233,8 +233,8 @@ static MADE: AtomicU64 = AtomicU64::new(0);
 /// Machine code of one prototype. It holds no pointer into any heap: all domains may run it.
 pub struct MachineCode {
     stub: [Instr; 1],
-    /// No other code of this process has or had this number.
-    serial: u64,
+    /// No other code of this process has or had this number, but for 0, which says that they have run out.
+    serial: u32,
     /// Calls of the function enter it.
     starts: bool,
     run: Run,
@@ -300,7 +300,7 @@ impl MachineCode {
         let entries = numbers;
         Arc::new(MachineCode {
             stub,
-            serial: MADE.fetch_add(1, Ordering::Relaxed),
+            serial: u32::try_from(MADE.fetch_add(1, Ordering::Relaxed) + 1).unwrap_or(0),
             starts,
             run,
             length,

@@ -10,40 +10,47 @@ use crate::value::Value;
 use perilune_syntax::Instr;
 use std::ptr::{null, null_mut};
 
-/// See the module's essay. Whatever gives a coroutine another status ends what is known of it.
+/// See the module's essay. Whatever gives a coroutine another status ends what is known of it. There are many
+/// coroutines that never come to machine code, so it is small.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Standing {
     status: Status,
     knows_yielded: bool,
     knows_resumed: bool,
-    yielded: Yielded,
     resumed: Resumed,
+    yielded: Yielded,
 }
 
 /// Where a coroutine that has yielded goes on as machine code.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Yielded {
-    /// The frame that has called `coroutine.yield`.
+    /// The frame that goes on: it has called `coroutine.yield`, or a function that has ended by that.
     pub running: *mut Value,
     /// How far it is from its caller's.
-    pub distance: u32,
+    pub distance: Slots,
+    /// Where it takes what a resume brings,
+    pub to: *mut Value,
+    /// so many values; -1: all.
+    pub wanted: i16,
+    /// Which code it has ([`MachineCode`](crate::machine::MachineCode)'s number),
+    pub serial: u32,
+    /// and the entry of that at `pc`.
+    pub entry: u32,
     /// Where it goes on.
     pub pc: *const Instr,
     /// The instance of its function: the frame's closure keeps it alive.
     pub inst: *mut ProtoInst,
-    /// Which code it has,
-    pub serial: u64,
-    /// and the entry of that at `pc`.
-    pub entry: u32,
 }
+
+/// A distance between slots of a stack.
+pub(crate) type Slots = u32;
 
 /// Who has resumed a coroutine that has not yielded since, a frame that waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resumed {
-    /// The frame of `coroutine.resume`, or of the coroutine's function, on the resumer's stack.
-    pub own: *mut Value,
-    /// That of the function of Lua that has called it.
-    pub base: *mut Value,
+    /// From the frame of the function of Lua to that of `coroutine.resume`, or of the coroutine's function, which
+    /// it has called.
+    pub delta: Slots,
     /// So many results are wanted; -1: all.
     pub wanted: i16,
     /// It was the coroutine's function that was called: no `true` comes first.
@@ -53,10 +60,18 @@ pub(crate) struct Resumed {
 impl Standing {
     /// Nothing is known but the status.
     pub const fn new(status: Status) -> Standing {
-        let yielded =
-            Yielded { running: null_mut(), distance: 0, pc: null(), inst: null_mut(), serial: 0, entry: 0 };
-        let resumed = Resumed { own: null_mut(), base: null_mut(), wanted: 0, wraps: false };
-        Standing { status, knows_yielded: false, knows_resumed: false, yielded, resumed }
+        let yielded = Yielded {
+            running: null_mut(),
+            distance: 0,
+            to: null_mut(),
+            wanted: 0,
+            serial: 0,
+            entry: 0,
+            pc: null(),
+            inst: null_mut(),
+        };
+        let resumed = Resumed { delta: 0, wanted: 0, wraps: false };
+        Standing { status, knows_yielded: false, knows_resumed: false, resumed, yielded }
     }
 
     /// The status.
@@ -100,7 +115,7 @@ impl Standing {
         self.knows_yielded = true;
     }
 
-    /// Who has resumed it, if that is known. The frames are there as long as that stack has not moved.
+    /// Who has resumed it, if that is known.
     #[inline(always)]
     pub fn resumed(&self) -> Option<&Resumed> {
         self.knows_resumed.then_some(&self.resumed)
@@ -142,5 +157,10 @@ mod tests {
         standing.has_yielded(None);
         standing.stack_has_moved();
         assert!(standing.yielded().is_none());
+    }
+
+    #[test]
+    fn it_is_small() {
+        assert_eq!(size_of::<Standing>(), 64);
     }
 }

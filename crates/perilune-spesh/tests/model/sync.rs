@@ -17,6 +17,14 @@ impl Lineage {
     }
 }
 
+/// As [`Lineage`].
+pub struct Changing;
+
+/// As [`Lineage`].
+pub fn changing() -> Changing {
+    Changing
+}
+
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -4,25 +4,25 @@
 //! coroutine has waited for, a function that `pcall` protects, a metamethod. To leave all machine code for
 //! three instructions would mean that the scheduler that has resumed the coroutine is interpreted, too. So
 //! [`drive`](super::callees) has the interpreter run up to the next instruction at which another frame may go
-//! on, or a loop comes round, does that one, and looks again whether there is machine code.
+//! on, or a loop comes round, looks whether there is machine code for it, and has it done if not.
 //!
 //! In between the interpreter runs as ever, by a table of its own ([`STRETCH`]) whose entries for these
-//! instructions stop. A stop costs as much as ten instructions, so after [`MOST`] of them in a row machine code
-//! is left for good: what runs is no short stretch.
+//! instructions stop. A stop costs as much as ten instructions, so after [`MOST`] stretches in a row machine
+//! code is left for good: what runs is no short way.
 //!
 //! Rejected: single steps all the way (five times the cost of an instruction). A run of the interpreter of its
 //! own, until the frame that waits goes on: a yield would have to end it, and it piles up on the native stack
 //! (decision 41).
 
-use super::LEAVE;
 use super::entry::{STOP, once, op_stop};
 use crate::Vm;
 use crate::frame::frame;
 use crate::interp::{HANDLERS, Handler, Handlers};
 use perilune_syntax::Op;
 
-/// So many stretches in a row are run until there is machine code again.
-pub(super) const MOST: u32 = 32;
+/// So many stretches in a row are run until there is machine code again, the instructions that end them
+/// included.
+pub(super) const MOST: u32 = 64;
 
 /// Where another frame may go on, or a loop comes round.
 const STOPS: [Op; 10] = [
@@ -51,25 +51,19 @@ const fn stretch() -> [Handler; 256] {
     table
 }
 
-/// Interprets the running frame until it comes to one of [`STOPS`], and does that: how a run of the
-/// interpreter would end or, [`LEAVE`], go on.
+/// Interprets the running frame until it comes to one of [`STOPS`], or does that if it is there: how a run of
+/// the interpreter would end or, [`LEAVE`](super::LEAVE), go on. In between there may be machine code: loops are entered
+/// where they come round.
 ///
 /// # Safety
 /// As [`step`](super::step), with a complete Lua frame at the state's base.
 pub(super) unsafe fn run(vm: *mut Vm) -> u64 {
     // SAFETY: the caller's promise.
     unsafe {
-        let begun = (*vm).lua.base;
-        loop {
-            let pc = (*frame(begun)).pc;
-            let stops = std::ptr::fn_addr_eq(STRETCH.0[(*pc).op_byte() as usize], op_stop as Handler);
-            let table = if stops { &raw const STOP } else { &raw const STRETCH };
-            let exit = once(vm, begun, (*frame(begun)).k, pc, table);
-            // Builds that dispatch in a loop come here after each instruction, others after those that have
-            // gone the long way.
-            if stops || exit != LEAVE || (*vm).lua.base != begun || (*vm).lua.machine.watched {
-                return exit;
-            }
-        }
+        let base = (*vm).lua.base;
+        let (pc, k) = ((*frame(base)).pc, (*frame(base)).k);
+        let stops = std::ptr::fn_addr_eq(STRETCH.0[(*pc).op_byte() as usize], op_stop as Handler);
+        // What goes the long way stops behind it, since the state's table is that.
+        once(vm, base, k, pc, if stops { &raw const STOP } else { &raw const STRETCH })
     }
 }

@@ -18,10 +18,10 @@ use super::{LEAVE, MachineCode, STAY};
 use crate::Vm;
 use crate::call::{MAX_C_CALLS, NATIVE_STACK, STACK_EXTRA, deliver_results};
 use crate::frame::*;
-use crate::interp::quick::{native_at, slots};
+use crate::interp::quick::{native_at, push_lua, slots};
 use crate::interp::{copy, frame_closure};
 use crate::native::{Kind, Native};
-use crate::object::{NativeClosure, ProtoInst, Status, Thread};
+use crate::object::{LuaClosure, NativeClosure, ProtoInst, Status, Thread};
 use crate::standing::{Resumed, Yielded};
 use crate::value::{Tag, Value};
 use perilune_syntax::{Instr, Op};
@@ -148,13 +148,6 @@ struct Call {
     wraps: bool,
 }
 
-/// How a coroutine goes on, and where what it gets is put.
-struct Going {
-    at: Yielded,
-    to: *mut Value,
-    wanted: i16,
-}
-
 /// So many values have room on the other stack without being asked for.
 const FEW: usize = 8;
 const _: () = assert!(FEW + CALL_GAP < NATIVE_STACK);
@@ -185,41 +178,101 @@ unsafe fn resume(vm: *mut Vm, th: *mut Thread, call: Call) -> Option<u64> {
         {
             return None;
         }
-        let going = match (*th).standing.yielded() {
-            Some(&at) if has_this_code(&at) => {
-                let yielded = (*th).base;
-                Going { at, to: yielded.sub(CALL_GAP), wanted: (*frame(yielded)).nresults }
-            }
-            _ => find_going(th)?,
+        let yielded = match (*th).standing.yielded() {
+            Some(&known) if has_this_code(&known) => known,
+            _ => match find_yielded(th) {
+                Some(found) => found,
+                None => return begin(vm, th, &call),
+            },
         };
-        let Yielded { running, distance, pc, inst, entry, .. } = going.at;
-        debug_assert!(call.top >= call.own);
-        (*frame(call.base)).pc = call.back;
-        *frame(call.own) = Frame::native(call.wanted, slots(call.base, call.own));
+        let Yielded { running, distance, pc, inst, entry, .. } = yielded;
+        become_resumed(vm, th, &call);
+        hand_over(vm, yielded.to, call.first, call.n, yielded.wanted);
+        let began = Began { running, distance: distance as usize, pc, inst };
+        Some(go_on(vm, from, &call, began, entry))
+    }
+}
+
+/// As [`resume`], if the coroutine has not begun, and its body is machine code.
+///
+/// # Safety
+/// As there, where nothing forbids it.
+#[inline(never)]
+unsafe fn begin(vm: *mut Vm, th: *mut Thread, call: &Call) -> Option<u64> {
+    // SAFETY: the caller's promise. The body of a coroutine that has not begun is below its first record.
+    unsafe {
+        let running = (*th).base;
+        let body = running.sub(CALL_GAP);
+        let waits = (*th).standing.status() == Status::Suspended && !(*th).started;
+        if !waits || (*body).tag() != Tag::CLOSURE {
+            return None;
+        }
+        let inst = (*((*body).payload() as *const LuaClosure)).proto;
+        let room = limit_of(th) > running.wrapping_add((*inst).max_stack as usize + FEW + NATIVE_STACK);
+        if (*inst).native.is_null() || !room {
+            return None;
+        }
+        let from = (*vm).lua.thread;
+        (*th).started = true;
+        become_resumed(vm, th, call);
+        for n in 0..call.n {
+            copy(running.add(n), call.first.add(n));
+        }
+        // Without a caller: the first frame's distance is 0.
+        push_lua(vm, running, running, inst, running.add(call.n), -1, (CONT_COROUTINE, 0));
+        let pc = (*(*inst).proto).code.as_ptr();
+        (*frame(running)).pc = pc;
+        Some(go_on(vm, from, call, Began { running, distance: 0, pc, inst }, MachineCode::START))
+    }
+}
+
+/// The native's frame is written, and the coroutine `th` is the one that runs.
+///
+/// # Safety
+/// As [`resume`], of a coroutine that is suspended.
+#[inline(always)]
+unsafe fn become_resumed(vm: *mut Vm, th: *mut Thread, call: &Call) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let Call { base, own, top, back, wanted, wraps, .. } = *call;
+        debug_assert!(top >= own);
+        let lua = &raw mut (*vm).lua;
+        let from = (*lua).thread;
+        (*frame(base)).pc = back;
+        *frame(own) = Frame::native(wanted, slots(base, own));
         (*from).standing.set(Status::Normal);
-        (*from).base = call.own;
-        (*from).top = call.top;
+        (*from).base = own;
+        (*from).top = top;
         (*from).no_yield = (*lua).no_yield;
         (*th).resumer = from;
         (*th).standing.set(Status::Running);
-        let Call { own, base, wanted, wraps, .. } = call;
-        (*th).standing.is_resumed(Resumed { own, base, wanted, wraps });
+        (*th).standing.is_resumed(Resumed { delta: slots(base, own), wanted, wraps });
         (*th).calls_below = (*lua).c_calls;
-        (*lua).c_calls = depth + 1;
+        (*lua).c_calls += 1 + (*th).depth;
         (*lua).thread = th;
         (*lua).no_yield = (*th).no_yield;
         (*lua).stack_limit = limit_of(th);
-        hand_over(vm, going.to, call.first, call.n, going.wanted);
-        (*lua).base = running;
-        let stack = (*from).stack;
-        let answer = start_at(vm, running, inst, entry);
+    }
+}
+
+/// The frame that has been resumed goes on at this entry, and then the one that waits for it, of the coroutine
+/// `from`: as [`step`](super::step).
+///
+/// # Safety
+/// The coroutine that runs has been resumed by that call.
+#[inline(always)]
+unsafe fn go_on(vm: *mut Vm, from: *mut Thread, call: &Call, began: Began, entry: u32) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let lua = &raw mut (*vm).lua;
+        let (base, stack) = (call.base, (*from).stack);
+        (*lua).base = began.running;
+        let answer = start_at(vm, began.running, began.inst, entry);
         // It has yielded, most likely.
         if answer == LEAVE && (*lua).base == base && (*lua).thread == from && !(*lua).machine.watched {
-            return Some(STAY);
+            return STAY;
         }
-        let waiting = Waiting { base, thread: from, stack };
-        let distance = distance as usize;
-        Some(drive_on(vm, waiting, Began { running, distance, pc, inst }, answer))
+        drive_on(vm, Waiting { base, thread: from, stack }, began, answer)
     }
 }
 
@@ -241,45 +294,74 @@ unsafe fn has_this_code(at: &Yielded) -> bool {
 /// # Safety
 /// As [`resume`].
 #[inline(never)]
-unsafe fn find_going(th: *mut Thread) -> Option<Going> {
+unsafe fn find_yielded(th: *mut Thread) -> Option<Yielded> {
     // SAFETY: the caller's promise.
     unsafe {
         let waits = (*th).standing.status() == Status::Suspended && (*th).started;
-        if !waits || !(*th).native_stack.is_null() {
+        let own = (*th).base;
+        if !waits || !(*th).native_stack.is_null() || own.wrapping_add(FEW + NATIVE_STACK) >= limit_of(th) {
             return None;
         }
-        let yielded = (*th).base;
-        let mut taker = yielded;
-        if (*frame(yielded)).flags == F_NATIVE | F_CONT && (*frame(yielded)).cont == CONT_RETURN {
-            // `return coroutine.yield()`: whoever called that function takes the values.
-            taker = yielded.sub((*frame(yielded)).delta as usize);
-            if (*frame(taker)).flags & !(F_TAIL | F_VARARG) != 0 {
-                return None;
-            }
-        } else if (*frame(yielded)).flags != F_NATIVE {
-            return None;
-        }
-        if yielded.wrapping_add(FEW + NATIVE_STACK) >= limit_of(th) {
-            return None;
-        }
-        let record = frame(taker);
-        let running = taker.sub((*record).delta as usize);
-        let pc = (*frame(running)).pc;
-        let at = yielded_at(running, (*frame_closure(running)).proto, pc)?;
-        Some(Going { at, to: taker.sub(CALL_GAP + (*record).shift_or_zero()), wanted: (*record).nresults })
+        let record = *frame(own);
+        let called_by = own.sub(record.delta as usize);
+        let taker = match record.flags {
+            F_NATIVE => Taker { called: own, base: called_by, wanted: record.nresults },
+            flags if flags == F_NATIVE | F_CONT && record.cont == CONT_RETURN => Taker::of_tail(called_by)?,
+            _ => return None,
+        };
+        yielded_at(&taker, (*frame_closure(taker.base)).proto, (*frame(taker.base)).pc)
     }
 }
 
-/// How the frame at `running`, of this instance, goes on at `pc`, if it does as machine code.
+/// Who takes what a resume brings.
+struct Taker {
+    /// The frame of what it has called.
+    called: *mut Value,
+    /// Its own.
+    base: *mut Value,
+    wanted: i16,
+}
+
+impl Taker {
+    /// That of `return coroutine.yield()` in the frame at `base`: whoever has called that, if it was a function
+    /// of Lua in the usual way.
+    ///
+    /// # Safety
+    /// There is such a frame.
+    #[inline(always)]
+    unsafe fn of_tail(base: *mut Value) -> Option<Taker> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let record = frame(base);
+            let usual = (*record).flags & !(F_TAIL | F_VARARG) == 0;
+            let called = base.sub((*record).shift_or_zero());
+            let caller = base.sub((*record).delta as usize);
+            usual.then_some(Taker { called, base: caller, wanted: (*record).nresults })
+        }
+    }
+}
+
+/// How a function of this instance goes on at `pc`, if it does as machine code.
 ///
 /// # Safety
-/// A frame that has called `coroutine.yield`.
-unsafe fn yielded_at(running: *mut Value, inst: *mut ProtoInst, pc: *const Instr) -> Option<Yielded> {
+/// It is that which takes what a resume brings.
+unsafe fn yielded_at(taker: &Taker, inst: *mut ProtoInst, pc: *const Instr) -> Option<Yielded> {
     // SAFETY: the caller's promise; an instance with an entry has code.
     unsafe {
         let entry = entry_at(inst, pc).filter(|&entry| entry != MachineCode::START)?;
-        let distance = (*frame(running)).distance() as u32;
-        Some(Yielded { running, distance, pc, inst, serial: (*(*inst).machine).serial, entry })
+        let serial = (*(*inst).machine).serial;
+        let distance = (*frame(taker.base)).distance() as u32;
+        let (running, to) = (taker.base, taker.called.sub(CALL_GAP));
+        (serial != 0).then_some(Yielded {
+            running,
+            distance,
+            to,
+            wanted: taker.wanted,
+            serial,
+            entry,
+            pc,
+            inst,
+        })
     }
 }
 
@@ -399,13 +481,14 @@ unsafe fn suspend(vm: *mut Vm, base: *mut Value, pc: *const Instr, record: Frame
             return false;
         }
         let called = match (*th).standing.resumed() {
-            Some(&known) if known.own == (*resumer).base => known,
-            _ => match find_resumed(resumer) {
+            Some(&known) => known,
+            None => match find_resumed(resumer) {
                 Some(called) => called,
                 None => return false,
             },
         };
-        let to = called.own.sub(CALL_GAP);
+        let resumed = (*resumer).base;
+        let to = resumed.sub(CALL_GAP);
         (*frame(base)).pc = pc.add(1);
         *frame(own) = Frame { delta: slots(base, own), ..record };
         (*th).standing.set(Status::Suspended);
@@ -432,29 +515,37 @@ unsafe fn suspend(vm: *mut Vm, base: *mut Value, pc: *const Instr, record: Frame
                 if called.wanted > 0 { called.wanted - 1 } else { called.wanted },
             );
         }
-        (*lua).base = called.base;
+        (*lua).base = resumed.sub(called.delta as usize);
         if record.flags == F_NATIVE {
-            note(th, base, pc.add(1));
+            note(th, Taker { called: own, base, wanted: record.nresults }, pc.add(1));
+        } else if let Some(taker) = Taker::of_tail(base) {
+            let pc = (*frame(taker.base)).pc;
+            note(th, taker, pc);
         }
         true
     }
 }
 
-/// The coroutine has yielded in its frame at `running`, which goes on at `pc`: that is noted, if it does so as
+/// The coroutine has yielded, and this one takes what a resume brings, at `pc`: that is noted, if it goes on as
 /// machine code.
 ///
 /// # Safety
 /// It has just done so.
 #[inline(always)]
-unsafe fn note(th: *mut Thread, running: *mut Value, pc: *const Instr) {
+unsafe fn note(th: *mut Thread, taker: Taker, pc: *const Instr) {
     // SAFETY: the caller's promise.
     unsafe {
-        let inst = (*frame_closure(running)).proto;
+        let inst = (*frame_closure(taker.base)).proto;
         let last = (*th).standing.last_yielded();
-        if last.running == running && last.pc == pc && last.inst == inst && has_this_code(last) {
+        let is_same = last.pc == pc
+            && last.inst == inst
+            && last.running == taker.base
+            && last.to == taker.called.sub(CALL_GAP)
+            && last.wanted == taker.wanted;
+        if is_same && has_this_code(last) {
             (*th).standing.has_yielded(None);
         } else {
-            note_anew(th, running, inst, pc);
+            note_anew(th, taker, inst, pc);
         }
     }
 }
@@ -462,12 +553,12 @@ unsafe fn note(th: *mut Thread, running: *mut Value, pc: *const Instr) {
 /// See [`note`].
 ///
 /// # Safety
-/// As there; the frame is one of this instance.
+/// As there; the function is one of this instance.
 #[inline(never)]
-unsafe fn note_anew(th: *mut Thread, running: *mut Value, inst: *mut ProtoInst, pc: *const Instr) {
+unsafe fn note_anew(th: *mut Thread, taker: Taker, inst: *mut ProtoInst, pc: *const Instr) {
     // SAFETY: the caller's promise.
     unsafe {
-        if let Some(at) = yielded_at(running, inst, pc) {
+        if let Some(at) = yielded_at(&taker, inst, pc) {
             (*th).standing.has_yielded(Some(at));
         }
     }
@@ -493,7 +584,6 @@ unsafe fn find_resumed(resumer: *mut Thread) -> Option<Resumed> {
             Kind::Resume => false,
             _ => return None,
         };
-        let base = own.sub(record.delta as usize);
-        Some(Resumed { own, base, wanted: record.nresults, wraps })
+        Some(Resumed { delta: record.delta, wanted: record.nresults, wraps })
     }
 }
