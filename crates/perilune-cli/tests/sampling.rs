@@ -11,7 +11,7 @@ use perilune_test::{Folder, Limited, text};
 use perilune_trace::Kind;
 use perilune_trace::layout::Geometry;
 use perilune_trace::session::Options;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -247,6 +247,34 @@ print("format " .. spent[2])
             }
         }
     }
+}
+
+#[test]
+fn what_is_interpreted_for_machine_code_has_its_own_lines() {
+    // Too large to be compiled, and called by a loop that is.
+    let long: String = (2..900).map(|n| format!("  s = s + i % {n}\n")).collect();
+    let program = format!(
+        "local function large(i)\n  local s = 0\n{long}  return s\nend
+local function run(n)
+  for i = 1, n do
+    pcall(large, i)
+  end
+end
+run(100000)"
+    );
+    let run = run(&program, &options(997, 0), &[("PERILUNE_SPESH", "auto")]);
+    let d = &run.trace.definitions;
+    let (mut inside, mut lines, mut sum) = (0, HashSet::new(), 0);
+    for e in run.trace.events.iter().filter(|e| e.kind == Kind::CpuSample) {
+        sum += e.b;
+        let node = d.frames(e.a as u32).next().unwrap();
+        if d.string(node.function as u64) == "large" {
+            inside += e.b;
+            lines.insert(node.line);
+        }
+    }
+    assert!(inside as f64 > 0.9 * sum as f64, "{inside} of {sum}");
+    assert!(lines.len() > 50, "{} lines", lines.len());
 }
 
 const ALLOCATION: &str = r#"

@@ -105,6 +105,7 @@ pub(crate) use entry::{
 pub(crate) use natives::call_native;
 use patience::Patience;
 use room::Use;
+pub(crate) use stretch::STRETCH;
 pub(crate) use switching::{call_resume, call_yield, iterate_coroutine};
 
 use crate::Vm;
@@ -459,6 +460,8 @@ pub(crate) struct Machine {
     /// is the closure's address, which tells samplers nothing. Written by the domain's thread, read by signal
     /// handlers that interrupt it.
     pub quick: AtomicUsize,
+    /// Where [`stretch`] runs, on the native stack, innermost; 0: it does not. For signal handlers, as `quick`.
+    pub stretch: AtomicUsize,
     /// The dispatch table where no machine code runs ([`Vm::update_dispatch`]).
     pub outside: *const Handlers,
     /// The program assigns variables of functions that run, by `debug.setlocal`: it is interpreted from then
@@ -508,6 +511,7 @@ impl Default for Machine {
             any: false,
             running: false,
             quick: AtomicUsize::new(0),
+            stretch: AtomicUsize::new(0),
             outside: &raw const crate::interp::HANDLERS,
             watched: false,
             sampled: false,

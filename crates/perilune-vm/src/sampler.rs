@@ -33,7 +33,8 @@ mod paths;
 
 use crate::Vm;
 use crate::frame::{F_CONT, F_NATIVE, F_PCALL, frame};
-use crate::interp::{HANDLERS, Handlers};
+use crate::interp::{HANDLERS, Handler, Handlers};
+use crate::machine::STRETCH;
 use crate::native::Kind as NativeKind;
 use crate::value::{Tag, Value};
 use paths::{Copying, Innermost, Leaf, Paths};
@@ -61,9 +62,9 @@ pub(crate) struct Sampler {
     paths: Paths,
     /// Whom the sampler belongs to; null until a thread has entered.
     vm: AtomicPtr<Vm>,
-    /// The domain's own table: made when it is first sampled, and there as long as the domain, because the
-    /// interpreter may hold it in a register.
-    table: AtomicPtr<Handlers>,
+    /// The domain's own tables: made when it is first sampled, and there as long as the domain, because the
+    /// interpreter may hold one in a register.
+    tables: AtomicPtr<Tables>,
     /// The domain runs on its own table.
     on: AtomicBool,
     /// `op_sampled` is in the table.
@@ -80,12 +81,19 @@ pub(crate) struct Sampler {
     copying: Option<Copying>,
 }
 
+/// Copies of the tables that the interpreter runs by.
+struct Tables {
+    plain: Handlers,
+    /// That of short stretches between machine code.
+    stretch: Handlers,
+}
+
 impl Default for Sampler {
     fn default() -> Sampler {
         Sampler {
             paths: Paths::default(),
             vm: AtomicPtr::new(null_mut()),
-            table: AtomicPtr::new(null_mut()),
+            tables: AtomicPtr::new(null_mut()),
             on: AtomicBool::new(false),
             sprung: AtomicBool::new(false),
             collecting: AtomicBool::new(false),
@@ -128,8 +136,12 @@ impl Sampler {
         let spent = &self.spent[activity as usize];
         let address = match activity {
             Activity::Machine => address,
-            Activity::Helper => self.called_from(stack),
-            Activity::Native if quick.is_some() => self.called_from(stack),
+            Activity::Helper => match self.called_from(stack) {
+                // What is interpreted in between has its own frames.
+                Some((_, at)) if (stack..at).contains(&self.stretch()) => 0,
+                from => from.map_or(0, |(address, _)| address),
+            },
+            Activity::Native if quick.is_some() => self.called_from(stack).map_or(0, |(address, _)| address),
             _ => 0,
         };
         spent.address.store(address, RELAXED);
@@ -140,10 +152,16 @@ impl Sampler {
         true
     }
 
+    /// Where a stretch of the interpreter runs for machine code, on the native stack; 0: none does.
+    fn stretch(&self) -> usize {
+        // SAFETY: the thread runs the domain, whose state lives.
+        unsafe { (*self.vm.load(RELAXED)).lua.machine.stretch.load(RELAXED) }
+    }
+
     /// Where machine code has called what it leaves to others, whose frames begin at this stack pointer: the
-    /// first word above it that is an address in machine code. 0: there is none near. Something older may lie
-    /// in between, and then it is that.
-    fn called_from(&self, stack: usize) -> usize {
+    /// first word above it that is an address in machine code, and where that lies. `None`: there is none near.
+    /// Something older may lie in between, and then it is that.
+    fn called_from(&self, stack: usize) -> Option<(usize, usize)> {
         /// So many words are looked at.
         const NEAR: usize = 1024;
         // SAFETY: the thread runs the domain, whose state lives.
@@ -151,13 +169,15 @@ impl Sampler {
         let words = end.saturating_sub(stack) / size_of::<usize>();
         // At rest, or on another stack than is said to run.
         if stack == 0 || !stack.is_multiple_of(size_of::<usize>()) || end == usize::MAX || words > 1 << 24 {
-            return 0;
+            return None;
         }
+        let place = |n: usize| stack + n * size_of::<usize>();
         // SAFETY: the words of the running native stack, from where it is in use to its end.
-        let word = |n: usize| unsafe { perilune_heap::stack_word(stack + n * size_of::<usize>()) };
+        let word = |at: usize| unsafe { perilune_heap::stack_word(at) };
+        let mut places = (0..words.min(NEAR)).map(place);
+        let at = places.find(|&at| crate::machine::is_machine_code(word(at)))?;
         // What a call returns to may belong to the next instruction.
-        let found = (0..words.min(NEAR)).map(word).find(|&word| crate::machine::is_machine_code(word));
-        found.map_or(0, |address| address - 1)
+        Some((word(at) - 1, at))
     }
 
     /// The heap has sampled an object.
@@ -213,15 +233,19 @@ impl Sampler {
 
     /// Lets the next instruction land in `op_sampled`.
     fn spring(&self) {
-        let table = self.table.load(RELAXED);
-        if table.is_null() || self.sprung.swap(true, RELAXED) {
+        let tables = self.tables.load(RELAXED);
+        if tables.is_null() || self.sprung.swap(true, RELAXED) {
             return;
         }
-        fill(table, |n| match n {
-            // Its position is none in the function.
-            ENTER => self.plain().0[ENTER],
-            _ => crate::interp::sampled::op_sampled,
-        });
+        fill(
+            tables,
+            |n| match n {
+                // Its position is none in the function.
+                ENTER => self.plain().0[ENTER],
+                _ => crate::interp::sampled::op_sampled,
+            },
+            |_| crate::interp::sampled::op_sampled_in_stretch,
+        );
         // SAFETY: the thread runs the domain.
         unsafe {
             let vm = self.vm.load(RELAXED);
@@ -235,8 +259,7 @@ impl Sampler {
     /// Undoes that.
     fn restore(&self) {
         // In this order: a tick that comes in between is noted, and springs the table again.
-        let table = self.table.load(RELAXED);
-        fill(table, |n| self.plain().0[n]);
+        fill(self.tables.load(RELAXED), |n| self.plain().0[n], |n| STRETCH.0[n]);
         self.sprung.store(false, RELAXED);
     }
 
@@ -269,7 +292,25 @@ impl Sampler {
 
     /// The domain's own table if it is in use; else null.
     pub fn table(&self) -> *const Handlers {
-        if self.on.load(RELAXED) { self.table.load(RELAXED) } else { null() }
+        match self.own_tables() {
+            // SAFETY: the domain's own tables live as long as it does.
+            Some(tables) => unsafe { &raw const (*tables).plain },
+            None => null(),
+        }
+    }
+
+    /// The table of stretches.
+    pub fn stretch_table(&self) -> *const Handlers {
+        match self.own_tables() {
+            // SAFETY: as above.
+            Some(tables) => unsafe { &raw const (*tables).stretch },
+            None => &raw const STRETCH,
+        }
+    }
+
+    fn own_tables(&self) -> Option<*const Tables> {
+        let tables = self.tables.load(RELAXED).cast_const();
+        (self.on.load(RELAXED) && !tables.is_null()).then_some(tables)
     }
 
     /// The collector begins or ends. Returns what was before.
@@ -280,24 +321,27 @@ impl Sampler {
     }
 }
 
-/// Writes all entries that can be reached.
-fn fill(table: *mut Handlers, with: impl Fn(usize) -> crate::interp::Handler) {
-    if table.is_null() {
+/// Writes all entries that can be reached: of the plain table, and of that of stretches.
+fn fill(tables: *mut Tables, plain: impl Fn(usize) -> Handler, stretch: impl Fn(usize) -> Handler) {
+    if tables.is_null() {
         return;
     }
     for n in (0..Op::ALL.len()).chain([ENTER]) {
-        // SAFETY: the domain's own table, which the thread that runs the domain alone touches; a handler of
+        // SAFETY: the domain's own tables, which the thread that runs the domain alone touches; a handler of
         // signals may come in between two entries, and the interpreter reads whole entries.
-        unsafe { (&raw mut (*table).0[n]).write_volatile(with(n)) };
+        unsafe {
+            (&raw mut (*tables).plain.0[n]).write_volatile(plain(n));
+            (&raw mut (*tables).stretch.0[n]).write_volatile(stretch(n));
+        }
     }
 }
 
 impl Drop for Sampler {
     fn drop(&mut self) {
-        let table = self.table.load(RELAXED);
-        if !table.is_null() {
+        let tables = self.tables.load(RELAXED);
+        if !tables.is_null() {
             // SAFETY: made by `Vm::follow_switches` from a box; the interpreter does not run any more.
-            drop(unsafe { Box::from_raw(table) });
+            drop(unsafe { Box::from_raw(tables) });
         }
     }
 }
@@ -359,10 +403,11 @@ impl Vm {
             }
             return;
         }
-        if on && self.lua.seen.sampler.table.load(RELAXED).is_null() {
+        if on && self.lua.seen.sampler.tables.load(RELAXED).is_null() {
             natives::find();
-            let table = Box::new(Handlers(self.lua.seen.sampler.plain().0));
-            self.lua.seen.sampler.table.store(Box::into_raw(table), RELAXED);
+            let plain = Handlers(self.lua.seen.sampler.plain().0);
+            let tables = Box::new(Tables { plain, stretch: Handlers(STRETCH.0) });
+            self.lua.seen.sampler.tables.store(Box::into_raw(tables), RELAXED);
         }
         self.lua.seen.sampler.on.store(on, RELAXED);
         if !on {

@@ -19,6 +19,7 @@ use crate::Vm;
 use crate::frame::frame;
 use crate::interp::{HANDLERS, Handler, Handlers};
 use perilune_syntax::Op;
+use std::sync::atomic::Ordering;
 
 /// So many stretches in a row are run until there is machine code again, the instructions that end them
 /// included.
@@ -38,7 +39,8 @@ const STOPS: [Op; 10] = [
     Op::VarargPrep,
 ];
 
-static STRETCH: Handlers = Handlers(stretch());
+/// The table of stretches; a domain that is sampled has a copy of its own.
+pub(crate) static STRETCH: Handlers = Handlers(stretch());
 
 const fn stretch() -> [Handler; 256] {
     let mut table = HANDLERS.0;
@@ -64,6 +66,11 @@ pub(super) unsafe fn run(vm: *mut Vm) -> u64 {
         let (pc, k) = ((*frame(base)).pc, (*frame(base)).k);
         let stops = std::ptr::fn_addr_eq(STRETCH.0[(*pc).op_byte() as usize], op_stop as Handler);
         // What goes the long way stops behind it, since the state's table is that.
-        once(vm, base, k, pc, if stops { &raw const STOP } else { &raw const STRETCH })
+        let table = if stops { &raw const STOP } else { (*vm).lua.seen.sampler.stretch_table() };
+        let outer = (*vm).lua.machine.stretch.load(Ordering::Relaxed);
+        (*vm).lua.machine.stretch.store((&raw const table).addr(), Ordering::Relaxed);
+        let exit = once(vm, base, k, pc, table);
+        (*vm).lua.machine.stretch.store(outer, Ordering::Relaxed);
+        exit
     }
 }
