@@ -256,7 +256,9 @@ fn what_is_interpreted_for_machine_code_has_its_own_lines() {
     let program = format!(
         "local function large(i)\n  local s = 0\n{long}  return s\nend
 local function run(n)
+  local s = 0
   for i = 1, n do
+    for k = 1, 300 do s = s + k * i end
     pcall(large, i)
   end
 end
@@ -273,7 +275,7 @@ run(100000)"
             lines.insert(node.line);
         }
     }
-    assert!(inside as f64 > 0.9 * sum as f64, "{inside} of {sum}");
+    assert!(inside as f64 > 0.7 * sum as f64, "{inside} of {sum}");
     assert!(lines.len() > 50, "{} lines", lines.len());
 }
 
