@@ -286,6 +286,8 @@ pub struct Draft {
     places: HashMap<usize, usize>,
     /// How often tables are made that are not made where the program does, by place.
     made: BTreeMap<usize, u64>,
+    /// What derived values come from.
+    origins: Vec<facts::Origin>,
     /// How many instructions of intermediate form there are.
     pub size: usize,
     /// The calls behind which there are entries.
@@ -366,6 +368,8 @@ pub(crate) struct Lowering<'a, 'b> {
     comes: HashMap<usize, Vec<Comes>>,
     /// The same, as an earlier pass has found out.
     came: HashMap<usize, Vec<Comes>>,
+    /// What derived values come from ([`Name::Derived`]).
+    origins: Vec<facts::Origin>,
     /// What comes with facts.
     found: HashMap<Fact, [Variable; 2]>,
     /// The fields of tables that are not made, by name and number.
@@ -440,8 +444,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
     fn new(b: &'a mut FunctionBuilder<'b>, task: Task<'a>, draft: Option<Draft>) -> Self {
         let Task { log, unit, in_use, failures, .. } = task;
         let proto = log.proto();
-        let (fixed, hoisted, places, made_before, came) =
-            draft.map_or_else(Default::default, |d| (d.met, Some(d.hoisted), d.places, d.made, d.comes));
+        let (fixed, hoisted, places, made_before, came, origins) = draft.map_or_else(Default::default, |d| {
+            (d.met, Some(d.hoisted), d.places, d.made, d.comes, d.origins)
+        });
         let captured = units::captured(proto, unit);
         let run = b.import_signature(signature());
         let own = proto.max_stack as usize;
@@ -499,6 +504,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             round: HashMap::default(),
             comes: HashMap::default(),
             came,
+            origins,
             found: HashMap::default(),
             parts: HashMap::default(),
             disputed: HashSet::default(),
@@ -653,11 +659,13 @@ impl<'a, 'b> Lowering<'a, 'b> {
             let (names, fixed) = (self.names_in(*head), &self.fixed[head]);
             // What is said of a value has to be guarded on the way in.
             let is_there = |fact: &Fact| match names.iter().position(|name| Some(*name) == fact.of()) {
+                _ if fact.is_of_derived() => self.is_derived_fact_there(*fact, &names, fixed),
                 Some(r) => fact.suits(fixed[r].ty) && !self.captured.contains(r as u8),
                 None => !matches!(fact.of(), Some(Name::Made(..) | Name::Met(..) | Name::Kept(..))),
             };
             let trusted = !suspects.contains(head);
             facts.retain(|fact| trusted && is_there(fact));
+            self.with_origins_alone(facts);
         }
         let mut met = self.fixed;
         for (at, r) in self.disputed {
@@ -676,7 +684,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let (cost, stepped, places, entered) = (self.cost, self.all_stepped, self.places, self.entered);
         let unmade = unmade::by_lines(&self.postponed, &built);
         let (size, points) = (self.b.func.dfg.num_insts(), self.points);
-        let in_place = self.in_place;
+        let (in_place, origins) = (self.in_place, self.origins);
         let (made, comes, shapes) = (self.made, self.comes, self.shapes.into_iter().collect());
         Draft {
             met,
@@ -691,6 +699,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             built,
             places,
             made,
+            origins,
             size,
             entered,
             shapes,

@@ -26,6 +26,7 @@
 //! A register that a loop does not change keeps its name in all loops within; so what an inner loop needs is
 //! hoisted out of the outer one as well.
 
+mod rows;
 mod set;
 
 use super::{Known, Lowering, Register, State, Ty};
@@ -33,6 +34,7 @@ use crate::backend::clif::{Block, InstBuilder, Value, Variable, condcodes::IntCC
 use crate::units;
 use perilune_vm::machine::{EXITED, layout};
 use perilune_vm::{ArrayKind, Tag};
+pub(super) use rows::Origin;
 pub(super) use set::Facts;
 
 /// Which value it is.
@@ -48,6 +50,9 @@ pub(super) enum Name {
     Upvalue(FrameNumber, u16),
     /// That of a global, by the cache of a frame.
     Global(FrameNumber, u16),
+    /// What comes from values of other names, by the number of its [`Origin`], and whether an element or a field is
+    /// among these (`facts/rows.rs`).
+    Derived { number: u32, of_element: bool, of_field: bool },
 }
 
 /// Which of the functions it is whose code is built: 0 is the compiled one, the others are inlined.
@@ -69,9 +74,13 @@ impl Name {
         Name::Kept(head as u32, r as u16)
     }
 
-    /// It is the value of a variable, which may get another one.
+    /// It is the value of a variable, an element or a field, which may get another one.
     fn is_of_variable(self) -> bool {
-        matches!(self, Name::Upvalue(..) | Name::Global(..))
+        match self {
+            Name::Upvalue(..) | Name::Global(..) => true,
+            Name::Derived { of_element, of_field, .. } => of_element || of_field,
+            Name::Made(..) | Name::Met(..) | Name::Kept(..) => false,
+        }
     }
 }
 
@@ -128,6 +137,8 @@ pub(super) enum Fact {
     /// The value is a shared array with this type of elements, by number ([`perilune_vm::shared::Element`]):
     /// their address, and how many there are. None of it ever changes.
     Elements(Name, u8),
+    /// A table, the first, has a table under a key, the second, in its array of values: that one.
+    Element(Name, Name),
     /// The value is a float that has been a key of arrays: the number of the element from 0, which no array has
     /// if it is no integer. Not hoisted.
     Number(Name),
@@ -163,6 +174,7 @@ impl Fact {
             | Fact::Function(name, _)
             | Fact::Held(name)
             | Fact::Elements(name, _)
+            | Fact::Element(name, _)
             | Fact::Number(name) => Some(name),
             Fact::Room(_) | Fact::Upvalue(..) | Fact::Global(..) | Fact::StringMethod(..) => None,
             Fact::UpvalueTable(frame, n) => Some(Name::Upvalue(frame, n)),
@@ -177,7 +189,7 @@ impl Fact {
 
     fn any_name(self, is_it: impl Fn(Name) -> bool) -> bool {
         let second = match self {
-            Fact::Entry(_, second) | Fact::Part(.., second) => Some(second),
+            Fact::Entry(_, second) | Fact::Part(.., second) | Fact::Element(_, second) => Some(second),
             _ => None,
         };
         self.of().is_some_and(&is_it) || second.is_some_and(&is_it)
@@ -244,10 +256,16 @@ impl Fact {
             | Fact::Function(..)
             | Fact::Held(_)
             | Fact::Elements(..)
+            | Fact::Element(..)
             | Fact::Number(_) => 0,
         };
         let of = self.of();
         frame == 0 && !matches!(of, Some(Name::Upvalue(1.., _) | Name::Global(1.., _)))
+    }
+
+    /// It is of something derived, or says that an element is there.
+    pub(super) fn is_of_derived(self) -> bool {
+        matches!(self, Fact::Element(..)) || matches!(self.of(), Some(Name::Derived { .. }))
     }
 
     /// The same of another value.
@@ -269,6 +287,7 @@ impl Fact {
             Fact::Function(_, function) => Fact::Function(name, function),
             Fact::Held(_) => Fact::Held(name),
             Fact::Elements(_, element) => Fact::Elements(name, element),
+            Fact::Element(_, key) => Fact::Element(name, key),
             Fact::Number(_) => Fact::Number(name),
             Fact::Room(_)
             | Fact::Upvalue(..)
@@ -306,7 +325,8 @@ impl State {
     }
 
     /// A table has got another shape, and a field that it did not have before: any table may be that one.
-    pub(super) fn forget_shapes(&mut self) {
+    /// Instruction `at` did it.
+    pub(super) fn forget_shapes(&mut self, at: usize) {
         let is_by_shape = |fact: &Fact| {
             matches!(
                 fact,
@@ -314,6 +334,7 @@ impl State {
             )
         };
         self.facts.retain(|fact| !is_by_shape(fact));
+        self.forget_names(at, |name| matches!(name, Name::Derived { of_field: true, .. }));
     }
 
     /// Something has been stored into this slot of a table of this shape: any of them may be that one.
@@ -350,6 +371,7 @@ impl State {
             )
         };
         self.facts.retain(|fact| holds(fact) && !matches!(fact.of(), Some(Name::Global(..))));
+        self.forget_derived(at);
         for (r, name) in
             self.names.iter_mut().enumerate().filter(|(_, name)| matches!(name, Name::Global(..)))
         {
@@ -437,13 +459,15 @@ impl Lowering<'_, '_> {
     }
 
     /// The facts that hold here, under the names that their values have in the loop that begins with `head`.
-    pub(super) fn facts_for(&self, head: usize) -> Facts {
-        let Some(now) = &self.now else { return Facts::new() };
+    pub(super) fn facts_for(&mut self, head: usize) -> Facts {
         let names = self.names_in(head);
         let mut facts = Facts::new();
-        for &fact in now.facts.iter().filter(|fact| fact.is_outer() && !fact.is_momentary()) {
+        let Some(known) = self.now.as_ref().map(|now| now.facts.clone()) else { return facts };
+        for &fact in known.iter().filter(|fact| fact.is_outer() && !fact.is_momentary()) {
             match fact.of() {
+                _ if fact.is_of_derived() => facts.extend(self.derived_fact_there(fact, &names)),
                 Some(name) if !name.is_of_variable() => {
+                    let Some(now) = &self.now else { continue };
                     let holders = now.names.iter().zip(&names).enumerate();
                     let suits =
                         |r: usize| fact.suits(now.registers[r].ty) && !self.captured.contains(r as u8);
@@ -459,11 +483,15 @@ impl Lowering<'_, '_> {
     /// On a way into the loop that begins with `head`: makes the facts true that are taken for true there.
     pub(super) fn establish(&mut self, head: usize, wanted: &Facts) {
         let names = self.names_in(head);
+        if !self.establish_origins(head, wanted, &names) {
+            return self.exit(head, EXITED);
+        }
         let mut there = Vec::new();
         for &fact in wanted {
             let Some(now) = &self.now else { return };
             // The register whose value it is of.
-            let holder = fact.of().and_then(|name| names.iter().position(|n| *n == name));
+            let of = fact.of().filter(|_| !matches!(fact, Fact::Element(..)));
+            let holder = of.and_then(|name| names.iter().position(|n| *n == name));
             let own = holder.map_or(fact, |r| fact.with(now.names[r]));
             if !now.facts.contains(&own) {
                 let exit = self.exit_block(head, EXITED);
@@ -512,6 +540,7 @@ impl Lowering<'_, '_> {
                 let known = now.facts.iter().find(of).copied();
                 known.map(|known| self.values(known)[0])
             }
+            Some(Name::Derived { number, .. }) => self.derived_table(number),
             _ => holder.and_then(|r| self.known(r)).filter(|t| t.ty == Ty::Table).map(|t| t.val),
         };
         match (fact, table) {
@@ -550,6 +579,7 @@ impl Lowering<'_, '_> {
                 | Fact::NativeClosure(..)
                 | Fact::Function(..)
                 | Fact::Elements(..)
+                | Fact::Element(..)
                 | Fact::Number(_)
                 | Fact::Held(_),
                 _,

@@ -15,7 +15,7 @@
 //! asks once what kind of array `self.v` has, as long as nothing is stored into that field
 //! ([`Fact::Part`]: the value of a field goes by the name that it got when it was first loaded).
 
-use super::facts::{Fact, Name};
+use super::facts::{Fact, Name, Origin};
 use super::stores::Stored;
 use super::{Known, Lowering, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, types};
@@ -35,10 +35,12 @@ impl Lowering<'_, '_> {
         let (a, ty) = (self.code(at).a() as usize, self.result(at));
         let fact = Fact::Field(name, shape, slot, ty);
         let part = self.part_of(name, (shape, slot));
+        let origin = Origin::Field(name, shape, slot);
         if self.has(fact) {
             let val = self.values(fact)[0];
             self.define(a, Known { ty, val });
             match part {
+                _ if ty == Ty::Table && self.comes_from(a, origin) => {}
                 Some(part) => self.is_copy(a, part),
                 None => self.is_part(a, name, (shape, slot)),
             }
@@ -60,7 +62,9 @@ impl Lowering<'_, '_> {
         if let Some(known) = self.known(a).filter(|_| stays) {
             self.keep(fact, vec![known.val]);
         }
-        self.is_part(a, name, (shape, slot));
+        if !(stays && ty == Ty::Table && self.comes_from(a, origin)) {
+            self.is_part(a, name, (shape, slot));
+        }
     }
 
     /// The name of the value that a field of the table has, by its shape and slot, if it has one.
@@ -113,9 +117,7 @@ impl Lowering<'_, '_> {
 
     /// This has been stored into a field of the table, by its shape and slot.
     pub(super) fn has_stored(&mut self, name: Name, field: (u32, u32), stored: &Stored) {
-        if let Some(now) = &mut self.now {
-            now.forget_field(field);
-        }
+        self.forget_field(field);
         let ty = stored.known.map(Ty::of).filter(|ty| ty.tag().is_some());
         if let Some(ty) = ty {
             self.keep(Fact::Field(name, field.0, field.1, ty), vec![stored.payload]);

@@ -153,6 +153,10 @@ impl Lowering<'_, '_> {
         if self.get_element(at) {
             return;
         }
+        let row = self.row_at(at);
+        if row.is_some_and(|row| self.take_row(a, row)) {
+            return;
+        }
         if arrays & !OTHER_OBJECT == 0 || !matches!(self.ty(b), Ty::Any | Ty::Table) {
             return self.step_and_guard(at);
         }
@@ -193,7 +197,13 @@ impl Lowering<'_, '_> {
                 self.take_or_nil(at, table, address, 0, to);
                 Ty::Any
             }
-            ArrayKind::General => self.take(at, address, 0, to),
+            ArrayKind::General => {
+                let ty = self.take(at, address, 0, to);
+                if let Some(row) = row.filter(|_| miss.is_none() && slow.exits) {
+                    self.keep_row(a, row);
+                }
+                ty
+            }
             ArrayKind::Int | ArrayKind::Float => {
                 let ty = Self::type_of_elements(kind);
                 let class = if ty == Ty::Float { types::F64 } else { types::I64 };
@@ -377,6 +387,9 @@ impl Lowering<'_, '_> {
             self.is_there(address, 0, hole);
         }
         self.store_element(kind, &stored, address);
+        if let (ArrayKind::General, Some(now)) = (kind, &mut self.now) {
+            now.forget_elements(at);
+        }
         if any {
             for other in [miss, early].into_iter().flatten() {
                 self.join_with(at, other, |this| match arrays & OTHER_KEY {
@@ -442,6 +455,7 @@ impl Lowering<'_, '_> {
         self.store(short, table, layout::TABLE_LENGTH);
         if let Some(now) = &mut self.now {
             now.facts.retain(|fact| !matches!(fact, Fact::Array(..)));
+            now.forget_elements(at);
         }
         self.join_with(at, other, |this| this.set_by_leaf(at, table, nil, slow));
     }

@@ -1,5 +1,6 @@
 //! Arithmetic on numbers whose types are known. Everything else is the interpreter's.
 
+use super::facts::Origin;
 use super::{Known, Lowering, Ty};
 use crate::backend;
 use crate::backend::clif::{
@@ -54,6 +55,8 @@ impl Lowering<'_, '_> {
         let y = y.filter(|y| y.ty.is_number());
         let (Some(x), Some(y)) = (x, y) else { return self.mixed_arithmetic(at, op, x, y) };
         let ints = x.ty == Ty::Int && y.ty == Ty::Int;
+        let is_sum = op == Op::AddI && ints && !self.captured.contains(b as u8);
+        let origin = is_sum.then(|| Origin::Sum(self.name_of(b), i.c() as i16 as i64));
         let result = match op {
             Op::Add | Op::AddK | Op::AddI if ints => {
                 Known { ty: Ty::Int, val: self.b.ins().iadd(x.val, y.val) }
@@ -110,6 +113,9 @@ impl Lowering<'_, '_> {
             _ => return false,
         };
         self.define(a, result);
+        if let Some(origin) = origin {
+            self.comes_from(a, origin);
+        }
         true
     }
 

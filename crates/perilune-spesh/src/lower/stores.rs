@@ -236,9 +236,7 @@ impl Lowering<'_, '_> {
             let address = self.field_of_shapes((name, table), (site.fields.own(), &[]), miss.block);
             self.is_writable((Some(name), table), what, &stored, miss.block);
             self.replace_field((table, address), 0, &stored, fills, miss.block);
-            if let Some(now) = &mut self.now {
-                site.fields.own().iter().for_each(|field| now.forget_field(*field));
-            }
+            site.fields.own().iter().for_each(|field| self.forget_field(*field));
             self.join_with(at, miss, |this| this.set_field_by_leaf(at, table, slow.block));
             return self.join(at, slow, None);
         }
@@ -265,7 +263,7 @@ impl Lowering<'_, '_> {
                 let after = self.b.ins().iconst(types::I32, shape as i64);
                 self.store(after, table, layout::TABLE_SHAPE);
                 if let Some(now) = &mut self.now {
-                    now.forget_shapes();
+                    now.forget_shapes(at);
                 }
                 self.keep(Fact::Slots(name, shape), vec![slots]);
                 self.has_stored(name, (shape, slot), &stored);
