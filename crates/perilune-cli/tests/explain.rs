@@ -58,6 +58,37 @@ fn what_was_compiled_and_inlined_and_which_guard_failed() {
     }
 }
 
+#[test]
+fn switches_of_coroutines_are_not_taken_for_what_is_not_compiled() {
+    let folder = Place::new(
+        "\
+local co = coroutine.wrap(function()
+  local i = 0
+  while true do
+    i = i + 1
+    coroutine.yield(i)
+  end
+end)
+local s = 0
+for i = 1, 8000000 do
+  s = s + co()
+end
+print(s)
+",
+    );
+    let output = folder.run(&["--all", "--mode", "auto", "a.lua"]);
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    if said.contains("no machine code:") {
+        return;
+    }
+    assert!(said.contains("goes on in another coroutine (`yield`)"), "{said}");
+    assert!(said.contains("compiled: loops in lines 9 to 10"), "{said}");
+    for wrong in ["keeps machine code out", "in none that was hot", "not built into machine code"] {
+        assert!(!said.contains(wrong), "{wrong}: {said}");
+    }
+}
+
 /// A field, a variable that a function refers to, and a parameter change the kind of number.
 const KINDS: &str = "\
 local Account = {}

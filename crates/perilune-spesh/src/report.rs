@@ -122,7 +122,7 @@ pub struct Decision {
     pub times: u32,
     /// Calls of the function enter it; else it is about loops alone.
     pub starts: bool,
-    /// The lines of the first and the last instruction.
+    /// The first and the last line that an instruction is of.
     pub lines: (u32, u32),
     /// How many instructions.
     pub instructions: usize,
@@ -331,7 +331,9 @@ impl Decisions {
         let proto = of.log.proto();
         let line = |at: usize| proto.line_at(at).unwrap_or(0);
         let inside = &of.inside;
-        let lines = (inside.first().map_or(0, |&at| line(at)), inside.last().map_or(0, |&at| line(at)));
+        // A loop ends with an instruction of the line that it begins with.
+        let all = || inside.iter().map(|&at| line(at)).filter(|&line| line != 0);
+        let lines = (all().min().unwrap_or(0), all().max().unwrap_or(0));
         let inlined = of.inlined.iter().filter_map(|&at| {
             let callee = of.callees.get(&of.log.site(at).callee)?.proto();
             let (source, defined) = (source_of(callee), callee.line_defined);

@@ -121,7 +121,8 @@ impl<'a> Report<'a> {
             let left = function.left.iter().filter(|l| l.line == line).take(3);
             found.extend(left.map(|l| (l.why.clone(), l.help.clone())));
             if found.is_empty() && compiled {
-                found.push(words::not_always(function));
+                let is_helped = spent.of(Activity::Helper) > spent.of(Activity::Lua);
+                found.push(if is_helped { words::helped() } else { words::not_always(function) });
             }
         }
         if is_part(spent.of(Activity::Collector), 4) {

@@ -22,6 +22,11 @@ pub fn left(left: &Left) -> (&'static str, String, String) {
     let name = left.name.as_deref();
     let it = |otherwise: &str| quoted(name, otherwise);
     let (word, why, help) = match &left.reason {
+        Reason::Native(Some(native)) if matches!(native.as_str(), "resume" | "yield" | "wrap") => (
+            "switch",
+            format!("goes on in another coroutine (`{native}`), which takes the runtime some time"),
+            "switch less often: hand over several values at a time".into(),
+        ),
         Reason::Native(Some(native)) => (
             "native",
             format!("calls `{native}`, a function of the library that is not built into machine code"),
@@ -272,6 +277,16 @@ pub fn not_always(function: &Function) -> (String, String) {
         ),
         None => ("was interpreted".into(), String::new()),
     }
+}
+
+/// Why a line that has machine code, and runs as that, takes time in the runtime.
+pub fn helped() -> (String, String) {
+    (
+        "is machine code; most of its time goes to what the runtime does for that: it switches coroutines, \
+         protects calls, grows tables or looks through them"
+            .into(),
+        "do that less often; nothing else is left to be compiled here".into(),
+    )
 }
 
 /// Time that went to the collector.
