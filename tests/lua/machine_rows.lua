@@ -132,6 +132,10 @@ do
   s = 0
   for r = 1, 20 do s = s + sums(grid(5, 30, function(i, j) return i * j end), 3, 30) + sums(grid(5, 30, function(i, j) return i + j / 2 end), 2, 30) end
   print("sums", s, pcall(sums, { { 1 }, { 2 } }, math.maxinteger, 1))
+  local function sums_of_sums(t, y, n) local a = 0 for k = 1, n do a = (a * 3 + t[y + 2 - 1][k] + t[y - 3 + 2][k] * 2) % 10007 if k % 8 == 0 then t[y + 2 - 3] = t[y + 1] end end return a end
+  s = 0
+  for r = 1, 20 do s = s + sums_of_sums(grid(5, 30, function(i, j) return i * j % (r + 3) end), r % 3 + 2, 30) end
+  print("sums of sums", s)
   local tree = { left = { left = { list = { 1, 2, 3, { 4, 5, 6, 7, 8, 9, 10, 11 } } } } }
   local function deep(t, n) local a = 0 for k = 1, n do a = a + t.left.left.list[4][k % 8 + 1] if k == n // 2 then t.left = { left = { list = { 0, 0, 0, t.left.left.list[4] } } } end end return a end
   s = 0

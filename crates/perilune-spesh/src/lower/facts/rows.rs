@@ -42,14 +42,6 @@ impl Origin {
         }
     }
 
-    fn of_fact(fact: Fact) -> Option<Origin> {
-        match fact {
-            Fact::Element(table, key) => Some(Origin::Element(table, key)),
-            Fact::Field(table, shape, slot, Ty::Table) => Some(Origin::Field(table, shape, slot)),
-            _ => None,
-        }
-    }
-
     /// The names that it is made of, with the types of their values.
     fn names(self) -> impl Iterator<Item = (Name, Ty)> {
         let (first, second) = match self {
@@ -86,6 +78,7 @@ impl State {
 impl Lowering<'_, '_> {
     /// The name of what comes from there, if the names that it is made of last.
     pub(in crate::lower) fn name_of_origin(&mut self, origin: Origin) -> Option<Name> {
+        let origin = self.in_one_step(origin);
         let is_table = matches!(origin, Origin::Element(..) | Origin::Field(..));
         let lasts = |(name, ty)| match name {
             Name::Kept(..) => true,
@@ -109,6 +102,17 @@ impl Lowering<'_, '_> {
         let of_field = matches!(origin, Origin::Field(..))
             || has(|name| matches!(name, Name::Derived { of_field: true, .. }));
         Some(Name::Derived { number: number as u32, of_element, of_field })
+    }
+
+    /// A sum of a sum is one of what that is a sum of.
+    fn in_one_step(&self, origin: Origin) -> Origin {
+        match origin {
+            Origin::Sum(Name::Derived { number, .. }, more) => match self.origins[number as usize] {
+                Origin::Sum(of, own) => Origin::Sum(of, own.wrapping_add(more)),
+                Origin::Element(..) | Origin::Field(..) => origin,
+            },
+            _ => origin,
+        }
     }
 
     /// Where instruction `at` gets a table from, if that is an array of values whose table and key have names
@@ -284,7 +288,7 @@ impl Lowering<'_, '_> {
         let mut ready = Vec::new();
         for &fact in wanted {
             let origin = match (fact, fact.of()) {
-                (Fact::Element(..), _) => Origin::of_fact(fact),
+                (Fact::Element(table, key), _) => Some(Origin::Element(table, key)),
                 (_, Some(Name::Derived { number, .. })) => Some(self.origins[number as usize]),
                 _ => None,
             };
