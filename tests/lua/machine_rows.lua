@@ -142,3 +142,46 @@ do
   for r = 1, 20 do s = s + deep(tree, 40) end
   print("deep", s)
 end
+
+-- A call comes back to code by a way that was never recorded, with another key, table or row in a register.
+do
+  local function work(n) local a = 0 for i = 1, n do a = a + i end return a end
+  local t, o = grid(8, 40, function(i, j) return i * 100 + j end), {}
+  o.cells, o.other = t, grid(8, 40, function(i, j) return i + j end)
+  local function keys(y, n, rare)
+    local s = 0
+    for x = 1, n do
+      local k = y - 1
+      if x % rare == 0 then k = y - 2 end
+      s = s + work(3)
+      s = s * 3 % 10007 + t[k][x] + t[y - 1][x] * 7 + t[k][x] * 11
+    end
+    return s
+  end
+  local function tables(y, n, rare)
+    local s = 0
+    for x = 1, n do
+      local c = o.cells
+      if x % rare == 0 then c = o.other end
+      s = s + work(3)
+      s = s * 3 % 10007 + c[y][x] + o.cells[y][x] * 7 + c[y][x] * 11
+    end
+    return s
+  end
+  local function rows(y, n, rare)
+    local s = 0
+    for x = 1, n do
+      local row = t[y]
+      if x % rare == 0 then row = o.other[y] end
+      s = s + work(3)
+      s = s * 3 % 10007 + row[x] + t[y][x] * 7 + row[x] * 11
+    end
+    return s
+  end
+  local a, b, c = 0, 0, 0
+  for r = 1, 60 do
+    local rare = r < 30 and 1000 or 7
+    a, b, c = (a * 7 + keys(r % 4 + 3, 40, rare)) % 1000003, (b * 7 + tables(r % 4 + 3, 40, rare)) % 1000003, (c * 7 + rows(r % 4 + 3, 40, rare)) % 1000003
+  end
+  print("come back", a, b, c)
+end

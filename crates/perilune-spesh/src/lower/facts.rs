@@ -388,10 +388,12 @@ impl State {
     }
 
     /// Of registers that hold the same value the first alone does so for certain: the others may have come
-    /// here by ways that are not built, with another one. Behind instruction `at`.
+    /// here by ways that are not built, with another one. Nor is it certain that one holds what comes from
+    /// others. Behind instruction `at`.
     pub(super) fn forget_copies(&mut self, at: usize) {
-        for r in 1..self.names.len() {
-            if self.names[..r].contains(&self.names[r]) {
+        for r in 0..self.names.len() {
+            let is_derived = matches!(self.names[r], Name::Derived { .. });
+            if is_derived || self.names[..r].contains(&self.names[r]) {
                 self.names[r] = Name::made(at, r);
             }
         }
