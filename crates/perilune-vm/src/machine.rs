@@ -28,9 +28,9 @@
 //! interpreter do one instruction. For this the domain's dispatch table is [`STOP`] while machine code runs:
 //! whatever an instruction comes to (the next one, a callee's first, the handler of an error, another
 //! coroutine), the interpreter stops there, stores `pc` and `base`, and `step` returns, after it has run what
-//! the instruction has called if that is machine code. It says [`STAY`] if the running frame is still the one
-//! that machine code runs, and nobody wants to see its instructions: then machine code goes on at the frame's
-//! `pc`. Else, or if it does not know that place, it *leaves*.
+//! the instruction has called if that is machine code, or comes to some soon (`stretch.rs`). It says [`STAY`]
+//! if the running frame is still the one that machine code runs, and nobody wants to see its instructions: then
+//! machine code goes on at the frame's `pc`. Else, or if it does not know that place, it *leaves*.
 //!
 //! Natives that call Lua code begin a run of the interpreter of their own, with the table that belongs there
 //! (`interp::execute_with`); native stacks that are switched take along whether machine code runs on them

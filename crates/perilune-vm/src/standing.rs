@@ -2,8 +2,8 @@
 //! lasts: where one that has yielded goes on, and where the one that runs gives its values to.
 //!
 //! Both can be read off the frames, and are, by whoever does not find them here. That takes six loads one
-//! after the other, each of what the one before has given, before it is clear where to jump to; and two of
-//! three switches of a program of coroutines happen where the last ones did.
+//! after the other, each of what the one before has given, before it is clear where to jump to; and a coroutine
+//! switches at the same few places, again and again.
 
 use crate::object::{ProtoInst, Status};
 use crate::value::Value;

@@ -4,7 +4,8 @@
 //! with one in another coroutine, whose callers then go on as it returns. To leave machine code for each
 //! would mean that the caller, too, is interpreted from there on. So [`drive`] stands between: as long as
 //! what runs is something that the caller's frame waits for, and has machine code that can be entered where
-//! it is, it is run, function by function. The interpreter's records say all that has to be known; what was
+//! it is, it is run, function by function; a short way through what has none is interpreted in between
+//! (`stretch.rs`). The interpreter's records say all that has to be known; what was
 //! pushed between the frames (natives that are `pcall` or `resume`) stays as the interpreter has written it.
 //!
 //! Machine code that ends in [`LEAVE`] ends here as well: if what is to go on is the frame that waits, its

@@ -7,7 +7,7 @@
 //!
 //! Rejected: all code of loops given up, as code that nobody enters. In a chain of generators each is entered
 //! for next to nothing as long as the next one is interpreted. So those that were compiled first were given
-//! up before the last one was, and made anew when the others had gone: one run in ten stayed interpreted.
+//! up before the last one was compiled, and made anew when the others had gone: some runs stayed interpreted.
 
 use super::{EXITED, MachineCode, REFUSED};
 use crate::Vm;

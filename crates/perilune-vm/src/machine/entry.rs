@@ -605,7 +605,8 @@ pub(crate) unsafe extern "C-unwind" fn follow(vm: *mut Vm, mut answer: u64) -> u
 /// frame's `pc` is.
 ///
 /// # Safety
-/// Machine code runs on this native stack. The instance is that of the frame's function, and has machine code with this entry.
+/// Machine code runs on this native stack. The instance is that of the frame's function, and has machine code
+/// with this entry.
 #[inline(always)]
 pub(super) unsafe fn start_at(vm: *mut Vm, base: *mut Value, inst: *mut ProtoInst, entry: u32) -> u64 {
     // SAFETY: the caller's promise. The code lives while its addresses are on the native stack, as that of a

@@ -7,11 +7,11 @@
 //! on, or a loop comes round, looks whether there is machine code for it, and has it done if not.
 //!
 //! In between the interpreter runs as ever, by a table of its own ([`STRETCH`]) whose entries for these
-//! instructions stop. A stop costs as much as ten instructions, so after [`MOST`] stretches in a row machine
+//! instructions stop. A stop costs more than the instruction does, so after [`MOST`] stretches in a row machine
 //! code is left for good: what runs is no short way.
 //!
-//! Rejected: single steps all the way (five times the cost of an instruction). A run of the interpreter of its
-//! own, until the frame that waits goes on: a yield would have to end it, and it piles up on the native stack
+//! Rejected: single steps all the way, each of them a call that stores its position. A run of the interpreter of
+//! its own, until the frame that waits goes on: a yield would have to end it, and it piles up on the native stack
 //! (decision 41).
 
 use super::entry::{STOP, once, op_stop};
@@ -54,8 +54,8 @@ const fn stretch() -> [Handler; 256] {
 }
 
 /// Interprets the running frame until it comes to one of [`STOPS`], or does that if it is there: how a run of
-/// the interpreter would end or, [`LEAVE`](super::LEAVE), go on. In between there may be machine code: loops are entered
-/// where they come round.
+/// the interpreter would end or, [`LEAVE`](super::LEAVE), go on. In between there may be machine code: loops are
+/// entered where they come round.
 ///
 /// # Safety
 /// As [`step`](super::step), with a complete Lua frame at the state's base.
