@@ -54,6 +54,7 @@ mod fields;
 mod index;
 mod inline;
 mod iterate;
+mod lists;
 mod memory;
 mod metamethods;
 mod mixed;

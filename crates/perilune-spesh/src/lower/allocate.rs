@@ -62,7 +62,7 @@ impl Lowering<'_, '_> {
 
     /// For how many elements a `NEWTABLE` has room: one more than it says if its list ends in a call that has
     /// always given one value. (For any number of them it says nothing; the array was moved each time.)
-    fn elements_of(&self, at: usize) -> usize {
+    pub(super) fn elements_of(&self, at: usize) -> usize {
         let new = self.raw(at);
         let end = self.frames[self.frame as usize].first + self.proto.code.len();
         let is_list = |i: Instr| i.op() == Some(Op::SetList) && i.a() == new.a();
@@ -195,12 +195,27 @@ impl Lowering<'_, '_> {
 
     /// `SETLIST` of so many values, or of all up to the top.
     pub(super) fn set_list(&mut self, at: usize) {
+        if self.list_in_line(at) {
+            return;
+        }
+        let i = self.code(at);
+        let past = match i.b() as usize {
+            0 => self.registers(),
+            count => i.a() as usize + count + 1,
+        };
+        (i.a() as usize..past).for_each(|r| self.flush(r));
+        let slow = self.aside();
+        self.list_by_leaf(at, slow.block);
+        self.join(at, slow, None);
+    }
+
+    /// The same by a leaf; where that does not do it, goes to `slow`.
+    pub(super) fn list_by_leaf(&mut self, at: usize, slow: Block) {
         let i = self.code(at);
         let (a, count, start) = (i.a() as usize, i.b() as usize, i.bx());
         let is_open = count == 0;
         let past = if is_open { self.registers() } else { a + count + 1 };
         (a..past).for_each(|r| self.flush(r));
-        let slow = self.aside();
         let (vm, base) = (self.vm, self.b.use_var(self.base));
         let register = self.iadd_imm(base, Self::slot(a) as i64);
         let count_of = if is_open {
@@ -212,19 +227,23 @@ impl Lowering<'_, '_> {
             self.b.ins().iconst(types::I64, count as i64)
         };
         let start_of = self.b.ins().iconst(types::I64, start as i64);
-        self.ask(layout::set_list(), &[vm, register, count_of, start_of], slow.block);
-        let fresh = self.has(Fact::Fresh(self.name_of(a)));
+        self.ask(layout::set_list(), &[vm, register, count_of, start_of], slow);
+        self.has_listed(at);
+        // Few have been written into the table itself.
+        if is_open || count > MOST_ELEMENTS as usize || start > 0 {
+            self.collect_if_due(at, true);
+        }
+    }
+
+    /// `SETLIST` has stored the elements: what is known of arrays may be over.
+    pub(super) fn has_listed(&mut self, at: usize) {
+        let fresh = self.has(Fact::Fresh(self.name_of(self.code(at).a() as usize)));
         if let Some(now) = &mut self.now {
             match fresh {
                 true => now.facts.retain(|fact| !matches!(fact, Fact::Array(..))),
                 false => now.forget_structure(at),
             }
         }
-        // Few have been written into the table itself.
-        if is_open || count > MOST_ELEMENTS as usize || start > 0 {
-            self.collect_if_due(at, true);
-        }
-        self.join(at, slow, None);
     }
 
     /// Calls a leaf of four arguments, which says that it has done it, else goes to `slow`.

@@ -226,6 +226,9 @@ pub const TABLE_ARRAY: i32 = offset_of!(Table, array) as i32;
 pub const TABLE_LENGTH: i32 = offset_of!(Table, array_len) as i32;
 /// From a table to how many elements its array has room for, 4 bytes.
 pub const TABLE_ROOM: i32 = offset_of!(Table, array_cap) as i32;
+/// From a table to [`TABLE_LENGTH`] and [`TABLE_ROOM`] in one word: the room in its upper half.
+pub const TABLE_COUNTS: i32 = TABLE_LENGTH;
+const _: () = assert!(TABLE_ROOM == TABLE_LENGTH + 4);
 /// From a table to how many fields it has room for, 1 byte.
 pub const TABLE_FIELDS: i32 = offset_of!(Table, slot_cap) as i32;
 /// From a table that is a metatable to which metamethods it is known not to have, 1 byte: see

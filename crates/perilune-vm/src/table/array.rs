@@ -74,7 +74,13 @@ impl ArrayKind {
     /// The kind that fits `v` most tightly.
     #[inline]
     pub(crate) fn of(v: Value) -> ArrayKind {
-        match v.tag() {
+        ArrayKind::of_tag(v.tag())
+    }
+
+    /// The kind that fits values of this tag most tightly.
+    #[inline]
+    pub fn of_tag(tag: Tag) -> ArrayKind {
+        match tag {
             Tag::INT => ArrayKind::Int,
             Tag::FLOAT => ArrayKind::Float,
             Tag::FALSE | Tag::TRUE => ArrayKind::Bool,
