@@ -42,14 +42,15 @@ impl Lowering<'_, '_> {
         self.shapes.insert(shape);
         self.forget_above(at);
         let elements = self.elements_of(at);
-        let waits = !self.is_suspect(at) && elements == 0 && self.may_wait(at, fields as usize);
+        let parts = fields as usize + elements;
+        let waits = !self.is_suspect(at) && self.may_wait(at, parts);
         if waits {
             // A collection that this calls for is made here, where nothing old is in registers above.
-            self.count_unmade(layout::TABLE_SIZE + Self::slot(fields as usize));
+            self.count_unmade(layout::TABLE_SIZE + Self::slot(parts));
         }
         self.collect_if_due(at, false);
         if waits {
-            return self.postpone(at, shape, fields as usize);
+            return self.postpone(at, shape, fields as usize, elements);
         }
         let table = self.allocate(shape, fields as usize, elements);
         let a = i.a() as usize;
@@ -61,7 +62,8 @@ impl Lowering<'_, '_> {
     }
 
     /// For how many elements a `NEWTABLE` has room: one more than it says if its list ends in a call that has
-    /// always given one value. (For any number of them it says nothing; the array was moved each time.)
+    /// always given one value, or as many as there are extra arguments, where that is known. (For any number
+    /// of them it says nothing; the array was moved each time.)
     pub(super) fn elements_of(&self, at: usize) -> usize {
         let new = self.raw(at);
         let end = self.frames[self.frame as usize].first + self.proto.code.len();
@@ -69,8 +71,13 @@ impl Lowering<'_, '_> {
         // What makes the register something else comes behind the constructor.
         let next = (at + 1..end).find(|&n| is_list(self.raw(n)) || self.raw(n).changes(new.a()));
         let is_open = |n: &usize| is_list(self.raw(*n)) && self.raw(*n).b() == 0;
-        let list = next.filter(is_open).filter(|&n| self.has_given_one(n - 1));
-        (new.c() as usize + list.is_some() as usize).min(MOST_ELEMENTS as usize)
+        let last = next.filter(is_open).map(|list| list - 1);
+        let more = match last {
+            Some(last) if self.has_given_one(last) => 1,
+            Some(last) if self.frame != 0 && self.raw(last).op() == Some(Op::Vararg) => self.own().extra().1,
+            _ => 0,
+        };
+        (new.c() as usize + more).min(MOST_ELEMENTS as usize)
     }
 
     /// A new table of this shape, with room for so many fields and elements.

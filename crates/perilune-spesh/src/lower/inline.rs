@@ -275,7 +275,8 @@ pub fn is_inlinable(log: &Log) -> bool {
                 || counts_arguments(log, at)
         }
         Some(Op::ForLoop | Op::ForPrep | Op::TForPrep | Op::TForCall | Op::TForLoop | Op::JumpBack) => false,
-        Some(Op::Lift | Op::Close | Op::Tbc | Op::Closure | Op::SetList) => false,
+        Some(Op::SetList) => has_known_end(log, at),
+        Some(Op::Lift | Op::Close | Op::Tbc | Op::Closure) => false,
         // Where a function has yielded it is entered again, and so has to be itself.
         Some(Op::Call) => !log.site(at).yields(),
         Some(_) => moved(*i, 0).is_some(),

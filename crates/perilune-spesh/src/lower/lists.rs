@@ -15,7 +15,7 @@
 
 use super::facts::Fact;
 use super::stores::Stored;
-use super::{EXITED, Known, Lowering, Ty};
+use super::{Lowering, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
 use perilune_syntax::{Instr, Op};
 use perilune_vm::machine::layout;

@@ -28,7 +28,7 @@
 use super::exits::Exit;
 use super::facts::{Fact, Name};
 use super::stores::Stored;
-use super::{EXITED, Known, Lowering, Register, Ty};
+use super::{EXITED, Known, Lowering, Register, Ty, lists};
 use crate::backend::clif::{Block, InstBuilder, Value, Variable, condcodes::IntCC, types};
 use crate::live;
 use crate::places::Built;
@@ -37,11 +37,14 @@ use perilune_syntax::bytecode::RK_CONST;
 use perilune_syntax::operands::Registers;
 use perilune_syntax::{Constant, Op};
 use perilune_vm::machine::{self, Cache, Operand, Operator, Path, Word, layout};
-use perilune_vm::{Intrinsic, Tag};
+use perilune_vm::{ArrayKind, Intrinsic, Tag};
 use std::collections::BTreeMap;
 
-/// A table of more fields is made at once.
+/// A table of more fields and elements is made at once.
 const MOST_FIELDS: usize = 8;
+
+/// The first of its elements is kept with its fields, under this number.
+const ELEMENTS: usize = 1 << 16;
 
 /// Its metatable is kept with its fields, under this number.
 const METATABLE: usize = usize::MAX;
@@ -52,6 +55,11 @@ pub(super) struct Unmade {
     shape: u32,
     /// What is known of the values of all fields that it has room for.
     fields: Vec<Part>,
+    /// The elements that its constructor has told, none of which is nil; none before that. Of which kind its
+    /// array is can be told by them ([`lists::kind_of`]).
+    elements: Vec<Part>,
+    /// For how many it has room.
+    room: usize,
     /// It has a metatable, which asked for nothing but what a look at the fields shows when it became that.
     has_metatable: bool,
 }
@@ -70,7 +78,22 @@ pub(super) type Waiting = (Name, Unmade, Vec<u8>);
 impl Unmade {
     /// How many words say what it is, at most.
     fn words(&self) -> usize {
-        2 * self.fields.len() + 1
+        2 * (self.fields.len() + self.room) + 1
+    }
+
+    /// What is known of part `n`.
+    fn part(&mut self, n: usize) -> &mut Part {
+        match n.checked_sub(ELEMENTS) {
+            Some(n) => &mut self.elements[n],
+            None => &mut self.fields[n],
+        }
+    }
+
+    /// Of which kind its array is if element `n` has this tag, if that can be told.
+    fn kind_with(&self, n: usize, tag: Option<Tag>) -> Option<ArrayKind> {
+        let mut tags: Vec<_> = self.elements.iter().map(|part| part.0).collect();
+        tags[n] = tag;
+        lists::kind_of(&tags)
     }
 }
 
@@ -92,15 +115,16 @@ impl Lowering<'_, '_> {
         self.now.as_ref().is_some_and(|now| !now.unmade.is_empty() && now.registers.iter().any(has))
     }
 
-    /// Whether a table with room for so many fields, which instruction `at` would make, may be made later.
-    pub(super) fn may_wait(&self, at: usize, fields: usize) -> bool {
+    /// Whether a table with room for so many fields and elements, which instruction `at` would make, may be
+    /// made later.
+    pub(super) fn may_wait(&self, at: usize, parts: usize) -> bool {
         let a = self.code(at).a();
         // What is made soon after all would only make each exit until then larger.
         let made = self.made_before.get(&at).copied().unwrap_or(0);
         if 2 * made > self.times(at) {
             return false;
         }
-        fields <= MOST_FIELDS && !self.captured.contains(a) && self.has_words_for(2 * fields + 1)
+        parts <= MOST_FIELDS && !self.captured.contains(a) && self.has_words_for(2 * parts + 1)
     }
 
     /// How often the log has seen the instruction of the compiled function that the place belongs to, or the
@@ -115,9 +139,10 @@ impl Lowering<'_, '_> {
     }
 
     /// What instruction `at` would make is not made yet.
-    pub(super) fn postpone(&mut self, at: usize, shape: u32, fields: usize) {
+    pub(super) fn postpone(&mut self, at: usize, shape: u32, fields: usize, room: usize) {
         let a = self.code(at).a() as usize;
-        let unmade = Unmade { shape, fields: vec![Part::NIL; fields], has_metatable: false };
+        let fields = vec![Part::NIL; fields];
+        let unmade = Unmade { shape, fields, elements: Vec::new(), room, has_metatable: false };
         self.postponed.entry(at).or_insert(None);
         let slot = self.register(a).map_or(Ty::Any, |own| own.slot);
         self.set(a, Register { ty: Ty::Unmade, slot, dirty: true });
@@ -164,6 +189,10 @@ impl Lowering<'_, '_> {
                 Op::SelfCall if self.is_unmade(b) => self.method_of_unmade(at),
                 Op::SetField if self.is_unmade(a) => self.set_in_unmade(at),
                 Op::SetSlot if self.is_unmade(a) => self.set_slot_of_unmade(at),
+                Op::SetList if self.is_unmade(a) => self.list_of_unmade(at),
+                Op::GetInt if self.is_unmade(b) => self.get_element_of_unmade(at),
+                Op::SetInt if self.is_unmade(a) => self.set_element_of_unmade(at),
+                Op::Len if self.is_unmade(b) => self.length_of_unmade(at),
                 _ => self.operator_of_unmade(at),
             };
             if done {
@@ -208,10 +237,17 @@ impl Lowering<'_, '_> {
 
     /// Makes the table: all registers that have it get the same one.
     fn make(&mut self, name: Name, unmade: &Unmade) {
-        let table = self.allocate(unmade.shape, unmade.fields.len(), 0);
+        let table = self.allocate(unmade.shape, unmade.fields.len(), unmade.room);
         for (n, part) in unmade.fields.iter().enumerate().filter(|(_, part)| **part != Part::NIL) {
             let stored = self.part(name, n, *part);
             self.store_stored(&stored, table, layout::TABLE_SIZE + Self::slot(n));
+        }
+        let tags: Vec<_> = unmade.elements.iter().map(|part| part.0).collect();
+        if !tags.is_empty() {
+            let kind = lists::kind_of(&tags).expect("it can be told");
+            let parts = unmade.elements.iter().enumerate();
+            let stored: Vec<_> = parts.map(|(n, part)| self.part(name, ELEMENTS + n, *part)).collect();
+            self.store_list(table, kind, &stored);
         }
         if unmade.has_metatable {
             let metatable = self.metatable_of(name);
@@ -256,7 +292,7 @@ impl Lowering<'_, '_> {
         *self.parts.entry((name, n)).or_insert_with(|| all.map(|ty| b.declare_var(ty)))
     }
 
-    /// The value of field `n`.
+    /// The value of part `n`: a field, or an element, which are behind [`ELEMENTS`].
     fn part(&mut self, name: Name, n: usize, part: Part) -> Stored {
         let [word, float, tag] = self.part_variables(name, n);
         let payload = match part.0 {
@@ -271,7 +307,7 @@ impl Lowering<'_, '_> {
         Stored { payload, tag, known: part.0 }
     }
 
-    /// Field `n` gets this value.
+    /// Part `n` gets this value.
     fn set_part(&mut self, name: Name, n: usize, stored: &Stored) {
         let [word, float, tag] = self.part_variables(name, n);
         match stored.known {
@@ -284,7 +320,7 @@ impl Lowering<'_, '_> {
             }
         }
         if let Some(unmade) = self.now.as_mut().and_then(|now| now.unmade.get_mut(&name)) {
-            unmade.fields[n] = Part(stored.known);
+            *unmade.part(n) = Part(stored.known);
         }
     }
 
@@ -363,24 +399,91 @@ impl Lowering<'_, '_> {
         if part == Part::NIL && unmade.has_metatable {
             return false;
         }
-        let ty = self.result(at);
         let stored = self.part(name, n, part);
-        if stored.known.is_none() {
-            if unmade.has_metatable {
-                let exit = self.exit_block(at, EXITED);
-                self.is_something(&stored, exit);
-            }
-            if ty != Ty::Any {
-                let other = self.other_result(at, at);
-                let known = self.is_of([stored.payload, stored.tag], ty, other);
-                self.define(a, known);
-                return true;
-            }
+        if stored.known.is_none() && unmade.has_metatable {
+            let exit = self.exit_block(at, EXITED);
+            self.is_something(&stored, exit);
         }
-        match stored.known.map(Ty::of) {
-            Some(ty) if ty != Ty::Any => self.define(a, Known { ty, val: stored.payload }),
-            _ => self.put(a, stored.tag, stored.payload),
+        self.give_part(at, a, &stored);
+        true
+    }
+
+    /// A part becomes register `a`, the result of instruction `at`.
+    fn give_part(&mut self, at: usize, a: usize, part: &Stored) {
+        let ty = self.result(at);
+        if part.known.is_none() && ty != Ty::Any {
+            let other = self.other_result(at, at);
+            let known = self.is_of([part.payload, part.tag], ty, other);
+            return self.define(a, known);
         }
+        match part.known.map(Ty::of) {
+            Some(ty) if ty != Ty::Any => self.define(a, Known { ty, val: part.payload }),
+            _ => self.put(a, part.tag, part.payload),
+        }
+    }
+
+    /// `SETLIST`, if it is known what kind of array the values make.
+    fn list_of_unmade(&mut self, at: usize) -> bool {
+        let a = self.code(at).a() as usize;
+        let Some((name, unmade)) = self.unmade_in(a) else { return false };
+        let Some(count) = self.listed(at).filter(|count| *count == unmade.room) else { return false };
+        if !unmade.elements.is_empty() {
+            return false;
+        }
+        let registers = a + 1..=a + count;
+        registers.clone().for_each(|r| self.make_in(r));
+        let tags: Vec<_> = registers.clone().map(|r| self.ty(r).tag()).collect();
+        if lists::kind_of(&tags).is_none() {
+            return false;
+        }
+        let stored: Vec<_> = registers.map(|r| self.stored(r as u16).expect("a register")).collect();
+        let exit = self.exit_block(at, EXITED);
+        stored.iter().for_each(|stored| self.is_something(stored, exit));
+        if let Some(unmade) = self.now.as_mut().and_then(|now| now.unmade.get_mut(&name)) {
+            unmade.elements = vec![Part(None); count];
+        }
+        stored.iter().enumerate().for_each(|(n, stored)| self.set_part(name, ELEMENTS + n, stored));
+        true
+    }
+
+    /// `GETINT` of an element.
+    fn get_element_of_unmade(&mut self, at: usize) -> bool {
+        let i = self.code(at);
+        let Some((name, unmade)) = self.unmade_in(i.b() as usize) else { return false };
+        let n = (i.c() as usize).wrapping_sub(1);
+        let Some(part) = unmade.elements.get(n) else { return false };
+        let stored = self.part(name, ELEMENTS + n, *part);
+        self.give_part(at, i.a() as usize, &stored);
+        true
+    }
+
+    /// `SETINT` of an element.
+    fn set_element_of_unmade(&mut self, at: usize) -> bool {
+        let i = self.code(at);
+        let Some((name, unmade)) = self.unmade_in(i.a() as usize) else { return false };
+        let n = (i.b() as usize).wrapping_sub(1);
+        if n >= unmade.elements.len() || i.c() == i.a() as u16 {
+            return false;
+        }
+        let Some(stored) = self.operand_for_part(i.c()) else { return false };
+        if unmade.kind_with(n, stored.known).is_none() {
+            return false;
+        }
+        let exit = self.exit_block(at, EXITED);
+        self.is_something(&stored, exit);
+        self.set_part(name, ELEMENTS + n, &stored);
+        true
+    }
+
+    /// `LEN`: how many elements there are.
+    fn length_of_unmade(&mut self, at: usize) -> bool {
+        let i = self.code(at);
+        let Some((_, unmade)) = self.unmade_in(i.b() as usize).filter(|(_, unmade)| !unmade.has_metatable)
+        else {
+            return false;
+        };
+        let val = self.b.ins().iconst(types::I64, unmade.elements.len() as i64);
+        self.define(i.a() as usize, Known { ty: Ty::Int, val });
         true
     }
 
@@ -557,25 +660,32 @@ impl Lowering<'_, '_> {
         };
         let mut all = Vec::new();
         for (name, unmade, registers) in &exit.3 {
-            let mut fields = Vec::new();
-            for (n, part) in unmade.fields.iter().enumerate().filter(|(_, part)| **part != Part::NIL) {
-                let stored = self.part(*name, n, *part);
-                let payload = store(self, stored.payload);
+            let mut part = |this: &mut Self, n: usize, part: &Part| {
+                let stored = this.part(*name, n, *part);
+                let payload = store(this, stored.payload);
                 let tag = match stored.known {
                     Some(tag) => Ok(tag),
                     None => {
-                        let tag = self.b.ins().uextend(types::I64, stored.tag);
-                        Err(store(self, tag))
+                        let tag = this.b.ins().uextend(types::I64, stored.tag);
+                        Err(store(this, tag))
                     }
                 };
+                (payload, tag)
+            };
+            let mut fields = Vec::new();
+            for (n, field) in unmade.fields.iter().enumerate().filter(|(_, part)| **part != Part::NIL) {
+                let (payload, tag) = part(self, n, field);
                 fields.push((n as u8, payload, tag));
             }
+            let elements = unmade.elements.iter().enumerate();
+            let elements = elements.map(|(n, element)| part(self, ELEMENTS + n, element)).collect();
             let metatable = unmade.has_metatable.then(|| {
                 let metatable = self.metatable_of(*name);
                 store(self, metatable)
             });
-            let (shape, room, registers) = (unmade.shape, unmade.fields.len() as u8, registers.clone());
-            all.push(machine::Unmade { shape, room, fields, metatable, registers });
+            let room = [unmade.fields.len() as u8, unmade.room as u8];
+            let (shape, registers) = (unmade.shape, registers.clone());
+            all.push(machine::Unmade { shape, room, fields, elements, metatable, registers });
         }
         all
     }

@@ -13,7 +13,7 @@ use super::{EXITED, Exits, LEAVE, Reason, layout};
 use crate::Vm;
 use crate::frame::frame;
 use crate::object::{LuaClosure, Table};
-use crate::value::{Tag, Value};
+use crate::value::{Gc, Tag, Value};
 use perilune_syntax::Instr;
 use std::sync::Arc;
 
@@ -58,11 +58,13 @@ pub struct Word(pub u8);
 pub struct Unmade {
     /// Its shape, which the domain knows.
     pub shape: u32,
-    /// For how many fields it has room.
-    pub room: u8,
+    /// For how many fields, and for how many elements, it has room.
+    pub room: [u8; 2],
     /// Values of fields that are not nil: which one, where the payload is, and what the tag is, or where that
     /// is.
     pub fields: Vec<(u8, Word, Result<Tag, Word>)>,
+    /// Its elements from 1 on, none of them nil, in the same way: as many as it has room for, or none.
+    pub elements: Vec<(Word, Result<Tag, Word>)>,
     /// Where the address of its metatable is, which asks for nothing but being stored.
     pub metatable: Option<Word>,
     /// The registers that have it.
@@ -78,11 +80,21 @@ impl Unmade {
         // SAFETY: the caller's promise; a leaf allocates without collecting, so what the words refer to is
         // alive.
         unsafe {
-            let table = (*vm).alloc_table(self.shape, self.room as usize, 0).ptr();
+            let [fields, elements] = self.room.map(usize::from);
+            let table = (*vm).alloc_table(self.shape, fields, elements).ptr();
             let word = |word: Word| (*vm).lua.machine.words[word.0 as usize];
+            let tag_of = |tag: Result<Tag, Word>| tag.unwrap_or_else(|at| Tag(word(at) as u8));
             for (n, payload, tag) in &self.fields {
-                let tag = tag.unwrap_or_else(|at| Tag(word(at) as u8));
-                Value::store((*table).slots.add(*n as usize), tag, word(*payload));
+                Value::store((*table).slots.add(*n as usize), tag_of(*tag), word(*payload));
+            }
+            if !self.elements.is_empty() {
+                let mut values = [Value::NIL; MOST_WORDS];
+                for (value, (payload, tag)) in values.iter_mut().zip(&self.elements) {
+                    Value::store(value, tag_of(*tag), word(*payload));
+                }
+                let values = &values[..self.elements.len()];
+                let stored = (*vm).raw_set_list(Gc::from_ptr(table), 1, values);
+                assert!(stored.is_ok(), "a new table has room for what it has been made for");
             }
             if let Some(metatable) = self.metatable {
                 (*table).metatable = word(metatable) as *mut Table;
