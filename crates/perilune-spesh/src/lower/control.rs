@@ -7,6 +7,9 @@ use perilune_syntax::{Constant, Op};
 use perilune_vm::Tag;
 use perilune_vm::machine::{EXITED, LEAVE, layout};
 
+/// What has always been the same for so many times is likely to stay so.
+const ALWAYS: u32 = 8;
+
 /// How two numbers are compared.
 #[derive(Clone, Copy)]
 pub(super) enum Order {
@@ -363,11 +366,29 @@ impl Lowering<'_, '_> {
             return;
         }
         let tag = self.tag_of(r);
+        if self.has_never_jumped(at) {
+            let exit = self.exit_block(at, EXITED);
+            let order = if wanted { IntCC::UnsignedLessThanOrEqual } else { IntCC::UnsignedGreaterThan };
+            let stays = self.icmp_imm(order, tag, Tag::FALSE.0 as i64);
+            return self.unless(stays, exit);
+        }
         self.jump_by_tag(to, tag, wanted, |this| {
             if let Some(set) = set {
                 this.copy_slot(set, r);
             }
         });
+    }
+
+    /// Whether the jump at `at`, by the truth of a value, has never been made as far as the log knows: then
+    /// it leads out. In `options = options or {}`, and in `if not options then options = {} end`, what is
+    /// known behind it would be as little as of the value that has never been there.
+    fn has_never_jumped(&self, at: usize) -> bool {
+        let next = at + 1;
+        if self.is_suspect(at) || self.blocks.contains_key(&next) || !self.contains(next) {
+            return false;
+        }
+        let times = self.site(at).times();
+        times >= ALWAYS && times == self.site(next).times()
     }
 
     /// Jumps if the truth of a value with this tag is `wanted`, and does something on that way.

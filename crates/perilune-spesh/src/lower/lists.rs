@@ -105,8 +105,8 @@ impl Lowering<'_, '_> {
         let usual = self.icmp_imm(IntCC::Equal, flags, 0);
         self.unless(usual, other);
         let vm = self.vm;
-        let [epoch, current] =
-            [(table, layout::OBJECT_EPOCH), (vm, layout::VM_EPOCH)].map(|(of, at)| self.load(types::I32, of, at));
+        let [epoch, current] = [(table, layout::OBJECT_EPOCH), (vm, layout::VM_EPOCH)]
+            .map(|(of, at)| self.load(types::I32, of, at));
         let same = self.b.ins().icmp(IntCC::Equal, epoch, current);
         self.unless(same, other);
     }

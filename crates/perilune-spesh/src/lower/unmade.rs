@@ -451,7 +451,13 @@ impl Lowering<'_, '_> {
         let i = self.code(at);
         let Some((name, unmade)) = self.unmade_in(i.b() as usize) else { return false };
         let n = (i.c() as usize).wrapping_sub(1);
-        let Some(part) = unmade.elements.get(n) else { return false };
+        let Some(part) = unmade.elements.get(n) else {
+            // Nor has it elements anywhere else.
+            if !unmade.has_metatable {
+                self.define_plain(i.a() as usize, Tag::NIL);
+            }
+            return !unmade.has_metatable;
+        };
         let stored = self.part(name, ELEMENTS + n, *part);
         self.give_part(at, i.a() as usize, &stored);
         true
@@ -489,10 +495,14 @@ impl Lowering<'_, '_> {
 
     /// The table of this name does not have the field of instruction `at` itself.
     fn inherit(&mut self, at: usize, name: Name, unmade: &Unmade) -> bool {
-        if !unmade.has_metatable {
-            return false;
-        }
         let (shape, site) = (unmade.shape, self.site(at));
+        if !unmade.has_metatable {
+            let lacks = site.fields.lacking().contains(&shape) && self.code(at).op() == Some(Op::GetField);
+            if lacks {
+                self.define_plain(self.code(at).a() as usize, Tag::NIL);
+            }
+            return lacks;
+        }
         let exit = self.exit_block(at, EXITED);
         if let Some(paths) = self.paths(at) {
             let is_its = |path: &&Path| path.shape == shape && path.own.is_none();
