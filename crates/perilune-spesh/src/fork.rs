@@ -15,8 +15,8 @@
 //! 3. A [`Lineage`] tells objects with a lock that they are in a child now. They do nothing there: the lock
 //!    may be held by a thread that only the parent has.
 //!
-//! 4. What a child reads without a lock, the map of code ranges, does not change while the process divides
-//!    ([`changing`]): the system copies page by page, and other threads go on meanwhile, so a child would get
+//! 4. What a child reads without a lock, the map of code ranges and how much is in use, does not change while
+//!    the process divides ([`changing`]): the system copies page by page, and other threads go on meanwhile, so a child would get
 //!    a pointer from before a change and what it led to from after it.
 //!
 //! All of the child's part is system calls and a copy, without allocation or locks, as is fit for a handler
@@ -28,7 +28,7 @@
 //! used up and further code is interpreted. `vfork` and `posix_spawn` (`io.popen` and the like) run no
 //! handlers and need none: their child runs no Lua code. A child of a bare `clone` system call has no copies;
 //! its process number gives it away, so that it installs nothing either. A signal handler that forks above a
-//! change waits for that in vain, for [`PATIENCE`], and its child has the map as it was found.
+//! change does not wait for that one, and its child has the map as it was found.
 //!
 //! # Rejected
 //! *Never using again what was there at a fork* needs no copy, but a program that compiles all the time and
@@ -38,7 +38,9 @@
 
 use crate::sys;
 use crate::sys::memory::{self, PAGE, Pages, Reserve};
+use std::cell::Cell;
 use std::io;
+use std::marker::PhantomData;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
@@ -62,8 +64,14 @@ static CHANGES: AtomicUsize = AtomicUsize::new(0);
 /// and how many forks, which wait for them, and hold off others.
 static DIVISIONS: AtomicUsize = AtomicUsize::new(0);
 
-/// A fork waits so long for changes.
-const PATIENCE: Duration = Duration::from_millis(10);
+thread_local! {
+    /// How many changes this thread is at: the one that forks does not wait for its own.
+    static OWN_CHANGES: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A fork waits so long for changes of others. A change is a few instructions, but on a busy machine the
+/// thread at it may wait for a processor; ten milliseconds were too little now and then.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 struct Slot {
     base: AtomicUsize,
@@ -119,9 +127,14 @@ impl Watched {
     }
 
     /// Says that the first `bytes` (a multiple of the page size) may hold code from now on. To be called
-    /// before they are written.
+    /// before they are written: not while the process divides, or a child could have the address of code
+    /// that it has not copied.
     pub fn set_used(&self, bytes: usize) {
-        TABLE[self.0].used.store(bytes, Ordering::SeqCst);
+        let used = &TABLE[self.0].used;
+        if used.load(Ordering::SeqCst) != bytes {
+            let _changing = changing();
+            used.store(bytes, Ordering::SeqCst);
+        }
     }
 }
 
@@ -133,24 +146,34 @@ impl Drop for Watched {
 }
 
 /// A change of what children of this process read without a lock: it is made before a fork, or after it.
+/// It is ended by the thread that has begun it.
 #[derive(Debug)]
-pub struct Changing(());
+pub struct Changing(PhantomData<*const ()>);
 
 /// Waits until no fork is under way.
 pub fn changing() -> Changing {
     loop {
-        CHANGES.fetch_add(1, Ordering::SeqCst);
+        let guard = Changing::begin();
         if DIVISIONS.load(Ordering::SeqCst) == 0 {
-            return Changing(());
+            return guard;
         }
-        CHANGES.fetch_sub(1, Ordering::SeqCst);
+        drop(guard);
         std::thread::yield_now();
+    }
+}
+
+impl Changing {
+    fn begin() -> Changing {
+        OWN_CHANGES.set(OWN_CHANGES.get() + 1);
+        CHANGES.fetch_add(1, Ordering::SeqCst);
+        Changing(PhantomData)
     }
 }
 
 impl Drop for Changing {
     fn drop(&mut self) {
         CHANGES.fetch_sub(1, Ordering::SeqCst);
+        OWN_CHANGES.set(OWN_CHANGES.get() - 1);
     }
 }
 
@@ -185,7 +208,7 @@ fn shared_counter() -> io::Result<*mut AtomicU32> {
 extern "C" fn prepare() {
     DIVISIONS.fetch_add(1, Ordering::SeqCst);
     let begun = Instant::now();
-    while CHANGES.load(Ordering::SeqCst) != 0 && begun.elapsed() < PATIENCE {
+    while CHANGES.load(Ordering::SeqCst) > OWN_CHANGES.get() && begun.elapsed() < PATIENCE {
         std::thread::yield_now();
     }
     // SAFETY: as in `copies_pending`.
@@ -202,7 +225,7 @@ extern "C" fn parent() {
 /// In the child, before `fork` returns. Its only thread runs this.
 extern "C" fn child() {
     DIVISIONS.store(0, Ordering::SeqCst);
-    CHANGES.store(0, Ordering::SeqCst);
+    CHANGES.store(OWN_CHANGES.get(), Ordering::SeqCst);
     GENERATION.fetch_add(1, Ordering::Relaxed);
     let mut complete = true;
     for slot in &TABLE {

@@ -521,7 +521,7 @@ impl Default for Machine {
             caught: false,
             left: (std::ptr::null(), 0),
             runs: null_mut(),
-            unmade: 0,
+            unmade: leaf::PORTION,
             words: [0; MOST_WORDS],
             retirements: 0,
             dying: Vec::new(),

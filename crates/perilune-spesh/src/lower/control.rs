@@ -379,8 +379,8 @@ impl Lowering<'_, '_> {
         });
     }
 
-    /// Whether the jump at `at`, by the truth of a value, has never been made as far as the log knows: then
-    /// it leads out. In `options = options or {}`, and in `if not options then options = {} end`, what is
+    /// Whether the jump at `at`, by the truth of a value, or by its being nil, has never been made as far as
+    /// the log knows: then it leads out. In `options = options or {}`, and in `if not options then options = {} end`, what is
     /// known behind it would be as little as of the value that has never been there.
     fn has_never_jumped(&self, at: usize) -> bool {
         let next = at + 1;
@@ -613,8 +613,14 @@ impl Lowering<'_, '_> {
             return;
         }
         let own = self.tag_of(r);
-        let order = if wanted { IntCC::Equal } else { IntCC::NotEqual };
-        let jumps = self.icmp_imm(order, own, tag.0 as i64);
+        let [equal, other] =
+            if wanted { [IntCC::Equal, IntCC::NotEqual] } else { [IntCC::NotEqual, IntCC::Equal] };
+        if self.has_never_jumped(at) {
+            let exit = self.exit_block(at, EXITED);
+            let stays = self.icmp_imm(other, own, tag.0 as i64);
+            return self.unless(stays, exit);
+        }
+        let jumps = self.icmp_imm(equal, own, tag.0 as i64);
         self.branch(jumps, to);
     }
 }

@@ -201,6 +201,9 @@ impl Lowering<'_, '_> {
         }
         let passes_on = match op {
             Op::Move | Op::JumpIf | Op::JumpIfNot | Op::JumpIfSet | Op::JumpIfNotSet | Op::Not => true,
+            Op::JumpEqK | Op::JumpNeK => {
+                matches!(self.proto.constants[b], Constant::Nil | Constant::Boolean(_))
+            }
             Op::Call => self.site(at).calls > 0 || self.sets_metatable(at),
             Op::TailCall => self.frame != 0 && (self.site(at).callee != 0 || self.sets_metatable(at)),
             Op::Return | Op::Return1 => self.frame != 0,

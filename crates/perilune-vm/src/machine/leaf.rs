@@ -484,7 +484,7 @@ pub(super) fn table_maker(fields: usize, elements: usize) -> Option<TableOf> {
 }
 
 /// The collector hears of tables that are not made once for so many bytes.
-const PORTION: i64 = 64 << 10;
+pub(super) const PORTION: i64 = 64 << 10;
 
 /// Machine code has not made tables: the word at [`layout::VM_UNMADE`](super::layout::VM_UNMADE) is below
 /// zero, and is what it was.
