@@ -21,7 +21,8 @@ impl Lowering<'_, '_> {
         let pc = self.position(at);
         let (vm, base) = (self.vm, self.b.use_var(self.base));
         let constants = self.constants();
-        let base = self.leaf(layout::move_up(), &[vm, base, constants, pc]);
+        let registers = self.b.ins().iconst(types::I64, self.proto.max_stack as i64);
+        let base = self.leaf(layout::move_up(), &[vm, base, constants, pc, registers]);
         let [on, out] = [(); 2].map(|()| self.b.create_block());
         self.b.set_cold_block(out);
         let moved = self.icmp_imm(IntCC::UnsignedGreaterThanOrEqual, base, CODES as i64);

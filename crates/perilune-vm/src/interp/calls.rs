@@ -307,17 +307,22 @@ unsafe fn close_flow(vm: &mut Vm, a: usize) -> Flow {
     unsafe { vm.closing_on_native_stack(|vm| vm.close_level(a).map(|()| Step::Continue)) }
 }
 
-/// Moves the frame at `base`, of a vararg function with so many fixed parameters, above its arguments, which
-/// end at the top. Its base then; null: there is no room, and nothing has been done.
+/// Moves the frame at `base`, of a vararg function with so many fixed parameters, and registers in all, above
+/// its arguments, which end at the top. Its base then; null: there is no room, and nothing has been done.
 ///
 /// # Safety
 /// The frame has just been made, with its arguments from `base` on; `k` are the constants of its function.
 #[inline(always)]
-pub(crate) unsafe fn move_above(vm: *mut Vm, base: *mut Value, k: *const Value, params: usize) -> *mut Value {
+pub(crate) unsafe fn move_above(
+    vm: *mut Vm,
+    base: *mut Value,
+    k: *const Value,
+    (params, registers): (usize, usize),
+) -> *mut Value {
     // SAFETY: the caller's promise; there is room for the function's registers.
     unsafe {
         let new_base = (*vm).lua.top.add(CALL_GAP);
-        if new_base.add((*(*frame_closure(base)).proto).max_stack as usize) >= (*vm).lua.stack_limit {
+        if new_base.add(registers) >= (*vm).lua.stack_limit {
             return std::ptr::null_mut();
         }
         let (old, f) = (frame(base), frame(new_base));
@@ -344,7 +349,8 @@ pub(crate) unsafe fn move_above(vm: *mut Vm, base: *mut Value, k: *const Value, 
 }
 
 op!(op_varargprep(vm, base, pc, k, i, tab) {
-    let new_base = move_above(vm, base, k, i.a() as usize);
+    let registers = (*(*frame_closure(base)).proto).max_stack as usize;
+    let new_base = move_above(vm, base, k, (i.a() as usize, registers));
     if !new_base.is_null() {
         next!(vm, new_base, pc, k, tab)
     }

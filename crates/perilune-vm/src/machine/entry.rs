@@ -685,8 +685,9 @@ pub(crate) unsafe extern "C-unwind" fn step(
     }
 }
 
-/// For machine code: `VARARGPREP`, at `pc`, where somebody looks at instructions, or there is no room, by the
-/// interpreter. The base of the frame where it is then, or how machine code is left.
+/// For machine code: `VARARGPREP`, at `pc`, of a function with so many registers; where somebody looks at
+/// instructions, or there is no room, by the interpreter. The base of the frame where it is then, or how
+/// machine code is left.
 ///
 /// # Safety
 /// Called by machine code for its frame, whose arguments end at the top.
@@ -695,11 +696,12 @@ pub(crate) unsafe extern "C-unwind" fn move_up(
     base: *mut Value,
     k: *const Value,
     pc: *const Instr,
+    registers: u64,
 ) -> u64 {
     // SAFETY: the caller's promise.
     unsafe {
         if !(*vm).lua.machine.watched {
-            let moved = move_above(vm, base, k, (*pc).a() as usize);
+            let moved = move_above(vm, base, k, ((*pc).a() as usize, registers as usize));
             if !moved.is_null() {
                 save!(vm, moved, pc.add(1));
                 return moved as u64;

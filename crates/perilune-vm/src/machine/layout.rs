@@ -477,7 +477,7 @@ pub fn finish() -> usize {
 }
 
 /// The address of the function that moves a frame above its extra arguments (`VARARGPREP`), whose end is the
-/// state's top: `fn(vm, base, constants, pc) -> u64`, the base where it is then, or what machine code
+/// state's top: `fn(vm, base, constants, pc, registers) -> u64`, the base where it is then, or what machine code
 /// returns.
 pub fn move_up() -> usize {
     super::move_up as *const () as usize
