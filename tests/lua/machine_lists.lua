@@ -120,3 +120,39 @@ do
   end
   print(table.concat(met, "\n"))
 end
+
+-- Debuggers, error handlers, coroutines and closed variables find the lists that machine code has not made.
+do
+local function inner(t) error({ code = t[1], list = { t[2], 7 } }) end
+local function outer(a, b) local p = { a, b } local q = { b, a } inner(p) return q end
+local c = 0
+for i = 1, 300 do
+  local ok, e = pcall(outer, i, i + 1)
+  c = c + e.code + e.list[1] + #e.list
+end
+print(c)
+local seen = {}
+local function look(a)
+  local p = { a, a + 1 }
+  local s = p[1] + p[2]
+  if a % 50 == 0 then
+    for k = 1, 20 do local n, v = debug.getlocal(1, k) if not n then break end if type(v) == "table" and n == "p" then seen[#seen + 1] = v[1] + #v end end
+  end
+  return s
+end
+local s = 0
+for i = 1, 400 do s = s + look(i) end
+print(s, table.concat(seen, " "))
+debug.sethook(function() local n, v = debug.getlocal(2, 2) if n == "p" and v then v[1] = v[1] end end, "l")
+for i = 1, 100 do s = s + look(i) end
+debug.sethook()
+print(s)
+local co = coroutine.wrap(function() for i = 1, 200 do local p = { i, i * 2 } local q = { p[2], p[1] } coroutine.yield(q[1]) s = s + p[1] + q[2] end return -1 end)
+for i = 1, 200 do s = s + co() end
+print(s)
+local function tb(i) local p = { i } if i == 250 then return debug.traceback("x") end return p[1] end
+for i = 1, 250 do local v = tb(i) if type(v) == "string" then print((v:gsub("%d+", "N"):gsub("\n.*", ""))) end end
+local function cl(i) local p <close> = setmetatable({ i, 2 }, { __close = function(t) s = s + t[1] end }) local q = { i, p[2] } return q[2] end
+for i = 1, 300 do s = s + cl(i) end
+print(s)
+end

@@ -6,7 +6,7 @@
 use crate::string::scratch;
 use crate::sys::{self, Calendar};
 use perilune_syntax::numeral::float_to_integer;
-use perilune_vm::{Gc, LuaResult, Table, Type, Value, Vm};
+use perilune_vm::{Gc, Guess, LuaResult, Table, Type, Value, Vm};
 
 /// Conversion specifiers without a modifier.
 const PLAIN: &[u8] = b"aAbBcCdDeFgGhHIjmMnprRStTuUVwWxXyYzZ%";
@@ -43,8 +43,7 @@ pub(crate) fn date(vm: &mut Vm) -> LuaResult<u32> {
         return Err(vm.error("date result cannot be represented in this installation"));
     };
     if crate::errno::c_bytes(format) == b"*t" {
-        let table = vm.new_table(0, 9)?;
-        set_fields(vm, table.into(), &calendar)?;
+        let table = date_table(vm, &calendar)?;
         return vm.ret(table);
     }
     let mut text = Vec::new();
@@ -64,9 +63,9 @@ pub(crate) fn date(vm: &mut Vm) -> LuaResult<u32> {
     vm.ret_str(&text)
 }
 
-/// Sets all fields of a date table.
-fn set_fields(vm: &mut Vm, table: Value, calendar: &Calendar) -> LuaResult<()> {
-    let fields = [
+/// The fields of a date table that are numbers.
+fn fields(calendar: &Calendar) -> [(&'static str, i64); 8] {
+    [
         ("year", i64::from(calendar.tm_year) + 1900),
         ("month", i64::from(calendar.tm_mon) + 1),
         ("day", i64::from(calendar.tm_mday)),
@@ -75,14 +74,33 @@ fn set_fields(vm: &mut Vm, table: Value, calendar: &Calendar) -> LuaResult<()> {
         ("sec", i64::from(calendar.tm_sec)),
         ("yday", i64::from(calendar.tm_yday) + 1),
         ("wday", i64::from(calendar.tm_wday) + 1),
-    ];
-    for (name, value) in fields {
+    ]
+}
+
+/// Whether it is daylight saving time, if the system knows.
+fn is_dst(calendar: &Calendar) -> Option<Value> {
+    (calendar.tm_isdst >= 0).then(|| Value::bool(calendar.tm_isdst > 0))
+}
+
+/// A new date table: a record, as a constructor would make it.
+fn date_table(vm: &mut Vm, calendar: &Calendar) -> LuaResult<Gc<Table>> {
+    let fields = fields(calendar).map(|(name, value)| (name, Value::int(value)));
+    let mut entries = Vec::with_capacity(2 * fields.len() + 2);
+    for (name, value) in fields.into_iter().chain(is_dst(calendar).map(|is| ("isdst", is))) {
+        entries.extend([vm.new_name(name.as_bytes())?.into(), value]);
+    }
+    Ok(vm.new_record(&entries, Guess::default(), 0)?.table)
+}
+
+/// Sets all fields of a date table.
+fn set_fields(vm: &mut Vm, table: Value, calendar: &Calendar) -> LuaResult<()> {
+    for (name, value) in fields(calendar) {
         set(vm, table, name, Value::int(value))?;
     }
-    if calendar.tm_isdst >= 0 {
-        set(vm, table, "isdst", Value::bool(calendar.tm_isdst > 0))?;
+    match is_dst(calendar) {
+        Some(is) => set(vm, table, "isdst", is),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn set(vm: &mut Vm, table: Value, name: &str, value: Value) -> LuaResult<()> {
