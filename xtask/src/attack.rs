@@ -35,6 +35,7 @@ const PLAIN: &[(&str, bool)] = &[
     ("paths", true),
     ("numbers", true),
     ("control", true),
+    ("lists", true),
     ("stress", false),
     ("parse", false),
     ("limits", false),

@@ -8,15 +8,15 @@ use std::ffi::OsString;
 
 /// Listing line.
 pub const SUMMARY: &str = "random inputs to parse, undump, pattern, format, pack, numeral, programs, \
-    classes, paths, numbers, control, stress, limits, trace, heap, dropped, keys, domains, json, text, http, rpc or ws; all in short \
+    classes, paths, numbers, control, lists, stress, limits, trace, heap, dropped, keys, domains, json, text, http, rpc or ws; all in short \
     without TARGET";
 /// Arguments.
 pub const USAGE: &str = "[TARGET [--cases N] [--seconds S] [--seed S] [--corpus DIR] [--replay FILE] ...]";
 
 const TARGETS: &[&str] = &[
     "parse", "undump", "pattern", "format", "pack", "numeral", "programs", "classes", "paths", "numbers",
-    "control", "stress", "limits", "trace", "heap", "dropped", "keys", "domains", "json", "text", "http",
-    "rpc", "ws",
+    "control", "lists", "stress", "limits", "trace", "heap", "dropped", "keys", "domains", "json", "text",
+    "http", "rpc", "ws",
 ];
 
 /// Runs the chore.
@@ -45,7 +45,7 @@ pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {
     }
     let mut clean = true;
     for &target in TARGETS {
-        if matches!(target, "programs" | "classes" | "paths" | "numbers" | "control")
+        if matches!(target, "programs" | "classes" | "paths" | "numbers" | "control" | "lists")
             && perilune_measure::on_path("lua5.4").is_none()
         {
             println!("{target}: skipped, there is no lua5.4");

@@ -143,7 +143,7 @@ pub fn run(
     Ok(Output { out, error, errors, end })
 }
 
-/// The targets `programs`, `classes`, `paths`, `numbers`, `control` and `stress`.
+/// The targets `programs`, `classes`, `paths`, `numbers`, `control`, `lists` and `stress`.
 pub struct Programs {
     pair: Option<Pair>,
     perilune: PathBuf,
@@ -204,6 +204,16 @@ impl Programs {
     pub fn of_numbers(perilune: &Path, reference: &Path) -> std::io::Result<Programs> {
         let mut programs = Programs::new(perilune, Some(reference))?;
         (programs.name, programs.generate) = ("numbers", program::numbers::generate);
+        Ok(programs)
+    }
+
+    /// The same for programs about short lists.
+    ///
+    /// # Errors
+    /// There is no folder for scratch files.
+    pub fn of_lists(perilune: &Path, reference: &Path) -> std::io::Result<Programs> {
+        let mut programs = Programs::new(perilune, Some(reference))?;
+        (programs.name, programs.generate) = ("lists", program::lists::generate);
         Ok(programs)
     }
 

@@ -16,6 +16,7 @@
 //! | `paths` | random programs whose hot functions go ways later that they have not gone before | prints what a reference Lua prints |
 //! | `numbers` | random programs about integers and floats at their borders | prints what a reference Lua prints |
 //! | `control` | random programs about shared variables, variable arguments, coroutines, jumps and errors | prints what a reference Lua prints |
+//! | `lists` | random programs about short lists, what becomes of them and who looks at them | prints what a reference Lua prints |
 //! | `stress` | the programs of `programs` | no crash with a collection at every safepoint and the heap verified |
 //! | `trace` | recordings that are damaged, or tell what cannot have happened | an error or a trace that every reader copes with |
 //! | `heap` | snapshots of heaps: graphs at random, damaged ones | an error or a snapshot that all of `perilune heap` copes with; what dominates retains no less |

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const USAGE: &str = "usage: perilune-fuzzer \
-    parse|undump|pattern|format|pack|numeral|programs|classes|paths|numbers|control|stress|limits|trace|heap|dropped|\
+    parse|undump|pattern|format|pack|numeral|programs|classes|paths|numbers|control|lists|stress|limits|trace|heap|dropped|\
     keys|domains|json|text|http|rpc|ws
   --cases N         cases to run (default 10000)
   --seconds S       stop after this time
@@ -32,7 +32,7 @@ const USAGE: &str = "usage: perilune-fuzzer \
   --corpus DIR      Lua programs to start from (may be repeated; default: those of the project)
   --artifacts DIR   where failing inputs go (default fuzz/artifacts)
   --perilune PATH   the perilune command (default: beside this one)
-  --reference PATH  the Lua to compare with (programs, classes, paths, numbers, control: default lua5.4; pattern, \
+  --reference PATH  the Lua to compare with (programs, classes, paths, numbers, control, lists: default lua5.4; pattern, \
     format, pack: default none)
   --progress FILE   where the number of the running case is kept
   --failures N      stop after N failures (default 5)
@@ -153,6 +153,7 @@ fn target(name: &str, options: &Options) -> Result<Box<dyn Target>, Error> {
         "paths" => Box::new(Programs::of_paths(&options.perilune, &reference())?),
         "numbers" => Box::new(Programs::of_numbers(&options.perilune, &reference())?),
         "control" => Box::new(Programs::of_control(&options.perilune, &reference())?),
+        "lists" => Box::new(Programs::of_lists(&options.perilune, &reference())?),
         "stress" => Box::new(Programs::new(&options.perilune, None)?),
         "limits" => Box::<Limits>::default(),
         "trace" => Box::new(Trace),

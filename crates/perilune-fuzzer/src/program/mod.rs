@@ -12,6 +12,7 @@
 pub mod classes;
 pub mod control;
 mod expr;
+pub mod lists;
 pub mod numbers;
 mod objects;
 pub mod paths;
