@@ -14,6 +14,14 @@ local function three(i) return i, i + 1, i * 0.5 end
 local function same(...) return ... end
 local function collect(...) local t = { ... } return t[1], t[2] end
 local function behind(_, ...) return { ... } end
+-- Built in place where they are called, as a rule.
+local function add(a, b) return { number(a[1]) + number(b[1]), number(a[2]) + number(b[2]) } end
+local function turned(a) return { a[2], a[1] } end
+-- Which border it is is left open where there are several.
+local function sound(a)
+  local n = #a
+  return number(a[1]) * 2 + (a[n + 1] == nil and (n == 0 or a[n] ~= nil) and 1 or 9)
+end
 -- A border, or what is none: which border it is is left open where there are several.
 local function border(t, n)
   if type(t) ~= "table" then return n end
@@ -27,10 +35,12 @@ local function word(v, depth)
   if kind == "float" then return v ~= v and "nan" or string.format("%.17gf", v) end
   if kind ~= "table" then return kind == "function" and kind or tostring(v) end
   if depth == 0 then return "{}" end
-  local s = getmetatable(v) == List and "L{" or "{"
+  local s, pairs = getmetatable(v) == List and "L{" or "{", 0
+  -- As many as a traversal comes to, which are as many as there are.
+  for _, x in next, v do pairs = pairs + (x == nil and 100 or 1) end
   for k = 1, 12 do local x = rawget(v, k) if x ~= nil then s = s .. k .. "=" .. word(x, depth - 1) .. "," end end
   local x = rawget(v, "name")
-  return s .. (x ~= nil and "name=" .. word(x, depth - 1) or "") .. "}"
+  return s .. (x ~= nil and "name=" .. word(x, depth - 1) or "") .. pairs .. "}"
 end
 -- All of these in one number.
 local function mix(sum, ...)

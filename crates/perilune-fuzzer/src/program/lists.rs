@@ -26,8 +26,21 @@ pub fn generate(rng: &mut Rng) -> Program {
     if rng.one_in(3) {
         nodes.push(Node::leaf("List.__newindex = function(t, k, v) count = count + 1 rawset(t, k, v) end"));
     }
-    let mut g =
-        Lists { rng, values: Vec::new(), lists: Vec::new(), makers: Vec::new(), names: 0, depth: 0, left: 0 };
+    if rng.one_in(3) {
+        nodes.push(Node::leaf(
+            "List.__index = function(t, k) local own = rawget(List, k) if own ~= nil then return own end return k end",
+        ));
+    }
+    let mut g = Lists {
+        rng,
+        values: Vec::new(),
+        lists: Vec::new(),
+        makers: Vec::new(),
+        names: 0,
+        sums: false,
+        depth: 0,
+        left: 0,
+    };
     for _ in 0..1 + g.rng.below(4) {
         nodes.push(g.maker());
     }
@@ -56,6 +69,8 @@ struct Lists<'r> {
     /// Functions that give a list.
     makers: Vec<String>,
     names: usize,
+    /// The function is a hot one, and has a sum.
+    sums: bool,
     /// Blocks around this point in the function.
     depth: usize,
     /// Statements that the function may still have.
@@ -100,6 +115,7 @@ impl Lists<'_> {
 
     /// Begins a function of these parameters.
     fn begin(&mut self, statements: usize) {
+        self.sums = false;
         self.values = ["i", "x", "y"].map(String::from).to_vec();
         self.lists.clear();
         (self.depth, self.left) = (0, statements);
@@ -141,14 +157,15 @@ impl Lists<'_> {
     fn hot(&mut self) -> (String, Node) {
         let statements = 5 + self.rng.below(12);
         self.begin(statements);
-        let mut body = vec![self.local()];
+        self.sums = true;
+        let mut body = vec![Node::leaf("local sum = 0"), self.local()];
         while self.left > 0 {
             body.push(self.statement());
         }
         let results: Vec<String> = (0..1 + self.rng.below(3))
             .map(|_| if self.rng.one_in(2) { self.list_name() } else { self.value(1) })
             .collect();
-        body.push(Node::leaf(format!("return {}", results.join(", "))));
+        body.push(Node::leaf(format!("return sum, {}", results.join(", "))));
         let name = self.fresh("h");
         let node = Node::block(format!("local function {name}(i, x, y)"), body, "end");
         (name, node)
@@ -258,6 +275,19 @@ impl Lists<'_> {
         let (deep, name) = (self.depth >= 2, self.list_name());
         let (n, m) = (1 + self.rng.below(4), 1 + self.rng.below(3));
         let seldom = self.rng.pick(&["2", "3", "19", "60"]);
+        // A list that is looked at by what is not built in place has to be made: most of the time it is not
+        // looked at.
+        let looks = |what: String| Node::leaf(format!("if i % {seldom} == 0 then {what} end"));
+        if self.sums && self.rng.one_in(2) {
+            return Node::leaf(match self.rng.below(8) {
+                0..=2 => format!("sum = sum + number({name}[{n}])"),
+                3 => format!("sum = sum + sound({name})"),
+                4 => format!("if {name}[{n}] then sum = sum + {m} end"),
+                5 => format!("{name} = add({name}, {})", self.list_name()),
+                6 => format!("sum = sum + sound(turned({name}))"),
+                _ => format!("sum = sum + sound({})", self.list(true)),
+            });
+        }
         match self.rng.below(20) {
             0..=2 => self.local(),
             3 => {
@@ -268,26 +298,26 @@ impl Lists<'_> {
             }
             4 | 5 => Node::leaf(format!("{name}[{n}] = {}", self.value(1))),
             6 => Node::leaf(format!("{name}[{n}], {name}[{m}] = {name}[{m}], {name}[{n}]")),
-            7 => Node::leaf(format!("total = mix(total, {name}[{n}], border({name}, #{name}))")),
+            7 => looks(format!("total = mix(total, {name}[{n}], border({name}, #{name}))")),
             8 => Node::leaf(format!("{name}.name = {}", self.value(1))),
-            9 => Node::leaf(format!("if i % {seldom} == 0 then keep({name}) end")),
+            9 => looks(format!("keep({name})")),
             10 => {
                 let made = self.made();
                 Node::leaf(format!("{name} = {made}"))
             }
-            11 => Node::leaf(format!(
-                "if getmetatable({name}) == List then total = mix(total, {name}:first(), {name} + {}, {name}:sum()) end",
-                name
-            )),
+            11 => {
+                let other = self.list_name();
+                looks(format!(
+                    "if getmetatable({name}) == List then total = mix(total, {name}:first(), {name} + {other}, {name}:sum()) end"
+                ))
+            }
             12 => {
                 let value = self.value(1);
-                Node::leaf(format!("total = mix(total, pcall(function() return {name}[1] + {value} end))"))
+                looks(format!("total = mix(total, pcall(function() return {name}[1] + {value} end))"))
             }
             13 => Node::leaf(format!("if {name} == {} then total = total + 1 end", self.list_name())),
             14 => Node::leaf(format!("if i % {seldom} == 0 then setmetatable({name}, List) end")),
-            15 => {
-                Node::leaf(format!("for k, v in next, {name} do total = (total + #word(v, 1)) % 1000003 end"))
-            }
+            15 => looks(format!("for k, v in next, {name} do total = (total + #word(v, 1)) % 1000003 end")),
             16 if !deep => {
                 let condition = self.value(1);
                 let mut node = Node::block(format!("if {condition} then"), self.block(), "end");
