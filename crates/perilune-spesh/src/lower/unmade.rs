@@ -2,7 +2,8 @@
 //!
 //! `a + b * k` on vectors makes a vector that nobody has but the next operation, built in place. Of such a
 //! table it is known which fields it has, and these are values like others, in registers of the processor; it
-//! is in no slot, has no address, and costs nothing. It is *made* as soon as it has to be somewhere: where it
+//! is in no slot, has no address, and costs nothing. So are the elements that its constructor has told, of
+//! which none is nil (`lists.rs`). It is *made* as soon as it has to be somewhere: where it
 //! is stored, passed to what is not built in place, where something is done that may look at the frame, where
 //! ways meet that do not agree on it. Then all registers that have it get the same one. Where code is left,
 //! the exit makes it ([`perilune_vm::machine::Unmade`]): it stores what the fields are made of, and the
