@@ -16,8 +16,8 @@
 //!    may be held by a thread that only the parent has.
 //!
 //! 4. What a child reads without a lock, the map of code ranges and how much is in use, does not change while
-//!    the process divides ([`changing`]): the system copies page by page, and other threads go on meanwhile, so a child would get
-//!    a pointer from before a change and what it led to from after it.
+//!    the process divides ([`changing`]): the system copies page by page, and other threads go on meanwhile,
+//!    so a child would get a pointer from before a change and what it led to from after it.
 //!
 //! All of the child's part is system calls and a copy, without allocation or locks, as is fit for a handler
 //! of `pthread_atfork`.

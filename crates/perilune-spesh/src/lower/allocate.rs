@@ -205,12 +205,6 @@ impl Lowering<'_, '_> {
         if self.list_in_line(at) {
             return;
         }
-        let i = self.code(at);
-        let past = match i.b() as usize {
-            0 => self.registers(),
-            count => i.a() as usize + count + 1,
-        };
-        (i.a() as usize..past).for_each(|r| self.flush(r));
         let slow = self.aside();
         self.list_by_leaf(at, slow.block);
         self.join(at, slow, None);

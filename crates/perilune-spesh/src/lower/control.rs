@@ -380,8 +380,8 @@ impl Lowering<'_, '_> {
     }
 
     /// Whether the jump at `at`, by the truth of a value, or by its being nil, has never been made as far as
-    /// the log knows: then it leads out. In `options = options or {}`, and in `if not options then options = {} end`, what is
-    /// known behind it would be as little as of the value that has never been there.
+    /// the log knows: then it leads out. In `options = options or {}`, and in `if not options then options = {}
+    /// end`, as little would be known behind it as of the value that has never been there.
     fn has_never_jumped(&self, at: usize) -> bool {
         let next = at + 1;
         if self.is_suspect(at) || self.blocks.contains_key(&next) || !self.contains(next) {

@@ -20,6 +20,7 @@ use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
 use perilune_syntax::{Instr, Op};
 use perilune_vm::machine::layout;
 use perilune_vm::{ArrayKind, Tag};
+use std::ops::RangeInclusive;
 
 /// Of longer lists the elements are stored by a leaf.
 pub(super) const MOST_LISTED: usize = 8;
@@ -59,27 +60,32 @@ impl Lowering<'_, '_> {
         (i.bx() == 0 && (1..=MOST_LISTED).contains(&count)).then_some(count)
     }
 
+    /// What kind of array the values of these registers make, if that is known. Those that are not made are.
+    pub(super) fn kind_listed(&mut self, registers: RangeInclusive<usize>) -> Option<ArrayKind> {
+        registers.clone().for_each(|r| self.make_in(r));
+        let tags: Vec<_> = registers.map(|r| self.ty(r).tag()).collect();
+        kind_of(&tags)
+    }
+
     /// `SETLIST` of a few values of which it is known what kind of array they make. Whether it is that.
     pub(super) fn list_in_line(&mut self, at: usize) -> bool {
         let a = self.code(at).a() as usize;
         let Some(count) = self.listed(at).filter(|_| !self.is_suspect(at)) else { return false };
         let Some(new) = self.constructor_of(at) else { return false };
         let registers = a + 1..=a + count;
-        registers.clone().for_each(|r| self.make_in(r));
-        let tags: Vec<_> = registers.clone().map(|r| self.ty(r).tag()).collect();
-        let Some(kind) = kind_of(&tags) else { return false };
+        let Some(kind) = self.kind_listed(registers.clone()) else { return false };
         if !matches!(self.ty(a), Ty::Any | Ty::Table) || self.elements_of(new) != count {
             return false;
         }
         let slow = self.slow(at);
         let (name, table) = self.table_in(at, a, slow.block);
         let fresh = self.has(Fact::Fresh(name));
-        let may_be_nil = tags.iter().any(Option::is_none);
+        let stored: Vec<Stored> = registers.map(|r| self.stored(r as u16).expect("a register")).collect();
+        let may_be_nil = stored.iter().any(|stored| stored.known.is_none());
         let other = (!fresh || may_be_nil).then(|| self.aside());
         if let Some(other) = other.as_ref().filter(|_| !fresh) {
             self.is_as_constructed(table, count, other.block);
         }
-        let stored: Vec<Stored> = registers.map(|r| self.stored(r as u16).expect("a register")).collect();
         if let Some(other) = &other {
             stored.iter().for_each(|stored| self.is_something(stored, other.block));
         }

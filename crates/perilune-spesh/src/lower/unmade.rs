@@ -3,11 +3,11 @@
 //! `a + b * k` on vectors makes a vector that nobody has but the next operation, built in place. Of such a
 //! table it is known which fields it has, and these are values like others, in registers of the processor; it
 //! is in no slot, has no address, and costs nothing. So are the elements that its constructor has told, of
-//! which none is nil (`lists.rs`). It is *made* as soon as it has to be somewhere: where it
-//! is stored, passed to what is not built in place, where something is done that may look at the frame, where
-//! ways meet that do not agree on it. Then all registers that have it get the same one. Where code is left,
-//! the exit makes it ([`perilune_vm::machine::Unmade`]): it stores what the fields are made of, and the
-//! function that leaves does the rest. So a program cannot tell, but by how much memory it takes.
+//! which none is nil (`lists.rs`). It is *made* as soon as it has to be somewhere: where it is stored, passed
+//! to what is not built in place, where something is done that may look at the frame, where ways meet that do
+//! not agree on it. Then all registers that have it get the same one. Where code is left, the exit makes it
+//! ([`perilune_vm::machine::Unmade`]): it stores what its parts are made of, and the function that leaves
+//! does the rest. So a program cannot tell, but by how much memory it takes.
 //!
 //! # Rules
 //! * A register that has one is of type [`Ty::Unmade`], and dirty. What it is, the state has under the
@@ -435,9 +435,7 @@ impl Lowering<'_, '_> {
             return false;
         }
         let registers = a + 1..=a + count;
-        registers.clone().for_each(|r| self.make_in(r));
-        let tags: Vec<_> = registers.clone().map(|r| self.ty(r).tag()).collect();
-        if lists::kind_of(&tags).is_none() {
+        if self.kind_listed(registers.clone()).is_none() {
             return false;
         }
         let stored: Vec<_> = registers.map(|r| self.stored(r as u16).expect("a register")).collect();
