@@ -311,10 +311,10 @@ impl Budget {
 /// How long a recording has taken, on average.
 #[derive(Clone, Copy)]
 pub struct Window {
-    /// Nanoseconds of processor time that library functions and allocations have taken.
-    pub library: f64,
     /// Instructions that have been recorded.
     pub instructions: f64,
+    /// Which part of the time goes by in these; the rest in library functions and allocations. Above 0.
+    pub lua: f64,
     /// Which part of the program's time recordings stand for: the interpreter's.
     pub interpreted: f64,
     /// How long loops go on that are under way, in nanoseconds; 0: nothing is known.
@@ -325,8 +325,15 @@ impl Window {
     /// What the program would have taken without being recorded. (To take what recording costs from what all
     /// has taken does not do: on a busy machine the rest is anything.)
     pub fn nanos(self) -> f64 {
-        (self.instructions * INSTRUCTION + self.library).max(1.0)
+        (self.instructions * INSTRUCTION / self.lua).max(1.0)
     }
+}
+
+/// What so many instructions, recorded beside so many nanoseconds of library functions and allocations, are of
+/// the time that all of it takes.
+pub fn part_of_lua(instructions: f64, library: f64) -> f64 {
+    let lua = (instructions * INSTRUCTION).max(1.0);
+    lua / (lua + library)
 }
 
 /// What it costs to compile, learnt from what has been compiled.
