@@ -51,6 +51,7 @@ mod exits;
 mod facts;
 mod failures;
 mod fields;
+mod holes;
 mod index;
 mod inline;
 mod iterate;

@@ -23,7 +23,8 @@ use perilune_syntax::{Constant, Op, Proto};
 use perilune_trace::event::{self, Category, Count, Name, NotCompiledBecause};
 use perilune_vm::Tag;
 use perilune_vm::machine::{
-    APPENDS, Cache, Log, OTHER_KEY, OTHER_OBJECT, Role, Site, Tags, Unexpected, name_of_register, place_of,
+    APPENDS, Cache, FILLS, Log, OTHER_KEY, OTHER_OBJECT, Role, Site, Tags, Unexpected, name_of_register,
+    place_of,
 };
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 use std::collections::BTreeMap;
@@ -714,7 +715,7 @@ fn reason(log: &Log, at: usize) -> Reason {
         Some(Op::Closure) => Reason::NewFunction,
         Some(Op::Concat) => Reason::Concat,
         Some(Op::GetIndex | Op::GetInt | Op::SetIndex | Op::SetInt) => {
-            let kinds = (site.arrays & !(APPENDS | OTHER_KEY | OTHER_OBJECT)).count_ones();
+            let kinds = (site.arrays & !(APPENDS | OTHER_KEY | FILLS | OTHER_OBJECT)).count_ones();
             match site.keys.only() {
                 _ if !only_tables(site) => Reason::NoTable(type_names(site.objects)),
                 Some(Tag::INT) if kinds > 1 => Reason::Kinds,

@@ -92,7 +92,9 @@ pub use unexpected::{Role, Seen, Unexpected, name_of_register};
 pub use entry::MOST_INLINED;
 
 pub(crate) use log::{LOGGING, Logging};
-pub use site::{APPENDS, Cache, OF_DICTIONARY, OF_RECORD, OTHER_KEY, OTHER_OBJECT, Shapes, Site, Tags};
+pub use site::{
+    APPENDS, Cache, FILLS, OF_DICTIONARY, OF_RECORD, OTHER_KEY, OTHER_OBJECT, Shapes, Site, Tags,
+};
 pub(crate) use ticks::{Finds, Ticks};
 
 pub(crate) use callees::call_special;

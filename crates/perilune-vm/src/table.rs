@@ -77,6 +77,8 @@ use crate::object::{ArrayKind, LuaString, TABLE_IS_PROTO, Table};
 use crate::shape;
 use crate::sys::prefetch;
 use crate::value::{Gc, Tag, Value};
+pub(crate) use array::{SMALL_ARRAY, Tally};
+pub(crate) use iterate::Drained;
 use perilune_heap::{Heap, Obj};
 use std::ptr::null_mut;
 

@@ -13,7 +13,7 @@ use super::stores::Stored;
 use super::{Known, Lowering, Name, Slow, State, Ty};
 use crate::backend::clif::{Block, InstBuilder, MemFlagsData, Value, condcodes::IntCC, types};
 use perilune_syntax::Op;
-use perilune_vm::machine::{APPENDS, NOT_DONE, OTHER_KEY, OTHER_OBJECT, STAY, UNKNOWN, layout};
+use perilune_vm::machine::{APPENDS, FILLS, NOT_DONE, OTHER_KEY, OTHER_OBJECT, STAY, UNKNOWN, layout};
 use perilune_vm::{ArrayKind, Tag};
 
 /// Added to the number of a register for the name of what is in a captured variable just now.
@@ -366,7 +366,7 @@ impl Lowering<'_, '_> {
             return self.join(at, slow, None);
         };
         let key = self.with_number(key, i.b());
-        let any = kinds || arrays & OTHER_KEY != 0 || self.is_suspect(at);
+        let any = kinds || arrays & (OTHER_KEY | FILLS) != 0 || self.is_suspect(at);
         let appends = !any && arrays & APPENDS != 0;
         let early = (any && kinds || appends).then(|| self.aside());
         let to = early.as_ref().map_or(slow.block, |early| early.block);
@@ -392,9 +392,17 @@ impl Lowering<'_, '_> {
         }
         if any {
             for other in [miss, early].into_iter().flatten() {
-                self.join_with(at, other, |this| match arrays & OTHER_KEY {
+                let leaf = |this: &mut Self| match arrays & OTHER_KEY {
                     0 => this.set_by_leaf(at, table, &stored, slow.block),
                     _ => this.set_by_key(at, (name, table), &stored, slow.block),
+                };
+                self.join_with(at, other, |this| match arrays & FILLS {
+                    0 => leaf(this),
+                    _ => {
+                        let rest = this.aside();
+                        this.store_among_holes(at, (name, table), key, &stored, rest.block);
+                        this.join_with(at, rest, leaf);
+                    }
                 });
             }
         } else if let (Some(miss), Some(early)) = (miss, early) {
@@ -430,7 +438,13 @@ impl Lowering<'_, '_> {
         nil: &Stored,
         slow: Block,
     ) {
-        let is_element = self.site(at).arrays & (APPENDS | OTHER_KEY) == 0;
+        let arrays = self.site(at).arrays;
+        if let Some(key) = key.filter(|_| arrays & FILLS != 0) {
+            let rest = self.aside();
+            self.store_among_holes(at, (name, table), key, nil, rest.block);
+            return self.join_with(at, rest, |this| this.set_by_leaf(at, table, nil, slow));
+        }
+        let is_element = arrays & (APPENDS | OTHER_KEY) == 0;
         let Some(key) = key.filter(|_| is_element) else { return self.set_by_leaf(at, table, nil, slow) };
         let other = self.aside();
         let index = self.number_of_element(key, other.block);

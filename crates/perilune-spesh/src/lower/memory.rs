@@ -4,7 +4,7 @@ use super::facts::Fact;
 use super::{Known, Lowering, Name, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::FloatCC, condcodes::IntCC, types};
 use perilune_syntax::{Instr, Op};
-use perilune_vm::machine::{APPENDS, Cache, OTHER_KEY, OTHER_OBJECT, Path, layout};
+use perilune_vm::machine::{APPENDS, Cache, FILLS, OTHER_KEY, OTHER_OBJECT, Path, layout};
 use perilune_vm::{ArrayKind, Tag};
 
 /// The key of an element.
@@ -672,7 +672,7 @@ impl Lowering<'_, '_> {
     /// The kind of array that the log has seen at `at`, and whether there were others. Tables whose arrays
     /// become general stay so.
     pub(super) fn array_kind(&self, at: usize) -> Option<(ArrayKind, bool)> {
-        let seen = self.site(at).arrays & !(OTHER_KEY | APPENDS | OTHER_OBJECT);
+        let seen = self.site(at).arrays & !(OTHER_KEY | APPENDS | FILLS | OTHER_OBJECT);
         let kind = ArrayKind::ALL.into_iter().find(|&kind| seen & 1 << kind as u8 != 0)?;
         let others = seen != 1 << kind as u8;
         (kind == ArrayKind::General || !others).then_some((kind, others))

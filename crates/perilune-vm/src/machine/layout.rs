@@ -86,6 +86,14 @@ pub const OBJECT_EPOCH: i32 = offset_of!(Header, epoch) as i32;
 pub const OBJECT_FLAGS: i32 = offset_of!(Header, flags) as i32;
 /// Flags of a table of which one is set if its border may not be its length ([`TABLE_LENGTH`]).
 pub const BORDER_UNKNOWN: u8 = crate::table::TABLE_HOLES | crate::table::TABLE_INT_NODES;
+/// From a state to what traversals remember of storage that is empty to begin with, 8 bytes: 0 forgets it.
+pub const VM_DRAINED: i32 = offset_of!(Vm, lua.caches.drained) as i32 + crate::table::Drained::STORAGE;
+/// An array of more elements has a tally behind its last one, if it may have holes.
+pub const SMALL_ARRAY: usize = crate::table::SMALL_ARRAY;
+/// From a tally to how many elements are not nil, 4 bytes.
+pub const TALLY_USED: i32 = crate::table::Tally::USED;
+/// From a tally to how many have changed from nil or to nil, 4 bytes.
+pub const TALLY_CHANGES: i32 = crate::table::Tally::CHANGES;
 /// Flag of a table whose border has not been asked for since it last had another size. Who asks a table
 /// without [`BORDER_UNKNOWN`] takes it away if the length is more than half of the capacity; no table in an
 /// island has it.

@@ -14,7 +14,9 @@
 use super::LOOP_ENTRIES;
 use super::paths::{AccessPlace, MOST_PATHS, OperatorPlace, Path, access_place, operator_place, path};
 use super::rounds::Rounds;
-use super::site::{APPENDS, Cache, OF_DICTIONARY, OF_RECORD, OTHER_KEY, OTHER_OBJECT, Site, Sites, Tags};
+use super::site::{
+    APPENDS, Cache, FILLS, OF_DICTIONARY, OF_RECORD, OTHER_KEY, OTHER_OBJECT, Site, Sites, Tags,
+};
 use super::{Operand, Operator};
 use crate::Vm;
 use crate::frame::{CONT_COMPARE, CONT_CONCAT, CONT_DISCARD, CONT_STORE, F_CONT, F_ENTRY, frame};
@@ -549,7 +551,9 @@ impl Vm {
                         }
                         _ => (*table).kind,
                     };
-                    1 << kind as u8 | key
+                    let fills = matches!(i.op(), Some(Op::SetIndex | Op::SetInt))
+                        && (*table).changes_hole(number, *rk(base, (*inst).k, i.c()));
+                    1 << kind as u8 | key | if fills { FILLS } else { 0 }
                 } else {
                     OTHER_OBJECT
                 };

@@ -37,10 +37,12 @@ impl Tags {
     }
 }
 
+/// A bit of [`Site::arrays`]: what was stored made a value of a hole of an array, or a hole of a value.
+pub const FILLS: u8 = 1 << 4;
+// Kinds have the bits below.
+const _: () = assert!(1 << crate::ArrayKind::ALL.len() <= FILLS);
 /// A bit of [`Site::arrays`]: the key was the number of the element after the array's last.
 pub const APPENDS: u8 = 1 << 5;
-// Kinds have the bits below.
-const _: () = assert!(1 << crate::ArrayKind::ALL.len() <= APPENDS);
 /// A bit of [`Site::arrays`]: the key was no number of an element of the array, nor of the one after the
 /// last.
 pub const OTHER_KEY: u8 = 1 << 6;

@@ -31,7 +31,7 @@ use crate::value::{Gc, Stores, Tag, Value};
 /// Longest array part.
 pub(super) const MAX_ARRAY: usize = (1 << 31) - 1;
 /// Arrays up to this size are gone through rather than kept account of.
-pub(super) const SMALL_ARRAY: usize = 64;
+pub(crate) const SMALL_ARRAY: usize = 64;
 /// Bytes from which on the heap is asked to grow storage where it is.
 const LARGE: usize = 8 << 10;
 /// Bytes of storage that are not worth giving back.
@@ -124,11 +124,18 @@ const _: () = {
 
 /// The account of a large array with holes, behind its last element.
 #[repr(C)]
-struct Tally {
+pub(crate) struct Tally {
     /// Elements that are not nil.
     used: u32,
     /// Elements that have become nil or got a value since the array has had holes.
     changes: u32,
+}
+
+impl Tally {
+    /// From one to [`Tally::used`].
+    pub(crate) const USED: i32 = std::mem::offset_of!(Tally, used) as i32;
+    /// From one to [`Tally::changes`].
+    pub(crate) const CHANGES: i32 = std::mem::offset_of!(Tally, changes) as i32;
 }
 
 impl Table {
@@ -172,6 +179,12 @@ impl Table {
     pub(super) fn is_hole(&self, at: usize) -> bool {
         // SAFETY: compared.
         at >= self.extent() || unsafe { self.element(at) }.is_nil()
+    }
+
+    /// Whether `v`, stored under the key `i`, makes a value of a hole of an array with holes, or a hole of a value.
+    pub(crate) fn changes_hole(&self, i: i64, v: Value) -> bool {
+        let at = (i as u64).wrapping_sub(1);
+        self.has_holes() && at < self.array_cap as u64 && self.is_hole(at as usize) != v.is_nil()
     }
 
     /// Whether the array can hold `v` as it is. Nil is never accepted, since it makes holes.

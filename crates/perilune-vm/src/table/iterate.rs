@@ -33,6 +33,9 @@ impl Default for Drained {
 }
 
 impl Drained {
+    /// From one to the address in it, which is null if nothing is remembered.
+    pub(crate) const STORAGE: i32 = std::mem::offset_of!(Drained, storage) as i32;
+
     /// A value has come into the storage.
     #[inline(always)]
     pub(super) fn filled(&mut self, storage: *const u8) {
