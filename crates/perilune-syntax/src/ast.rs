@@ -12,6 +12,9 @@
 //! with the functions in them and their variables, and all variables of the main function. When it is
 //! complete, each [`Local`] says whether it is captured and whether it is assigned after its declaration.
 
+#[cfg(test)]
+use crate::parser::workspace::bytes;
+use crate::parser::workspace::empty;
 use crate::text::Text;
 
 /// Levels of nested syntax that PUC Lua accepts (`LUAI_MAXCCALLS`).
@@ -133,6 +136,18 @@ impl<T> ByLocal<T> {
         self.passing.resize(others.passing.len(), entry);
     }
 
+    /// Forgets all, but keeps some memory.
+    pub(crate) fn empty(&mut self) {
+        empty(&mut self.lasting);
+        empty(&mut self.passing);
+    }
+
+    /// Bytes of lists that it keeps.
+    #[cfg(test)]
+    pub(crate) fn heap_bytes(&self) -> usize {
+        bytes(&self.lasting) + bytes(&self.passing)
+    }
+
     /// Forgets those that can be forgotten early.
     pub(crate) fn forget_passing(&mut self) {
         self.passing.clear();
@@ -203,20 +218,29 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// Nothing.
-    pub(crate) const EMPTY: Chunk = Chunk {
-        exprs: Vec::new(),
-        lines: Vec::new(),
-        lists: Vec::new(),
-        fields: Vec::new(),
-        stats: Vec::new(),
-        arms: Vec::new(),
-        numeric_loops: Vec::new(),
-        generic_loops: Vec::new(),
-        strings: Vec::new(),
-        locals: ByLocal::EMPTY,
-        functions: Vec::new(),
-    };
+    /// Forgets all, but keeps some memory.
+    pub(crate) fn empty(&mut self) {
+        empty(&mut self.exprs);
+        empty(&mut self.lines);
+        empty(&mut self.lists);
+        empty(&mut self.fields);
+        empty(&mut self.stats);
+        empty(&mut self.arms);
+        empty(&mut self.numeric_loops);
+        empty(&mut self.generic_loops);
+        empty(&mut self.strings);
+        self.locals.empty();
+        empty(&mut self.functions);
+    }
+
+    /// Bytes of lists that it keeps.
+    #[cfg(test)]
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let exprs = bytes(&self.exprs) + bytes(&self.lines) + bytes(&self.lists) + bytes(&self.fields);
+        let stats = bytes(&self.stats) + bytes(&self.arms);
+        let loops = bytes(&self.numeric_loops) + bytes(&self.generic_loops);
+        exprs + stats + loops + bytes(&self.strings) + self.locals.heap_bytes() + bytes(&self.functions)
+    }
 
     /// Forgets the nodes, and what names meant in functions inside the main function; all of these have
     /// ended.

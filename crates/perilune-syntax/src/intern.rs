@@ -23,6 +23,11 @@ pub struct Interner {
     keys: RandomState,
 }
 
+/// Places of the first table.
+const FIRST: usize = 32;
+/// Strings whose room is kept.
+const FEW: usize = 64;
+
 /// What most strings differ in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Prefix {
@@ -52,17 +57,18 @@ pub fn prefix(s: &[u8]) -> u64 {
     }
 }
 
-impl Interner {
-    /// An empty set.
-    pub fn new() -> Interner {
+impl Default for Interner {
+    fn default() -> Interner {
         Interner {
             strings: Vec::new(),
             prefixes: Vec::new(),
-            table: vec![0; 32],
+            table: vec![0; FIRST],
             keys: RandomState::default(),
         }
     }
+}
 
+impl Interner {
     /// The id of `s`, new or not.
     #[inline]
     pub fn intern(&mut self, s: &[u8]) -> StrId {
@@ -72,12 +78,7 @@ impl Interner {
     /// As [`Interner::intern`], for those who have the [`prefix`].
     pub fn intern_with(&mut self, s: &[u8], bytes: u64) -> StrId {
         let prefix = Prefix { bytes, length: s.len() };
-        let hash = if s.len() <= SHORT {
-            self.keys.hash_one((bytes, s.len() as u64))
-        } else {
-            self.keys.hash_one(s)
-        };
-        let hash = hash & !0xffff_ffff;
+        let hash = self.hash(s, bytes);
         let mask = self.table.len() - 1;
         let mut at = home(hash, mask);
         loop {
@@ -95,6 +96,17 @@ impl Interner {
             at = (at + 1) & mask;
         }
         self.add(s, prefix, hash, at)
+    }
+
+    /// The upper half of a string's hash.
+    #[inline]
+    fn hash(&self, s: &[u8], bytes: u64) -> u64 {
+        let hash = if s.len() <= SHORT {
+            self.keys.hash_one((bytes, s.len() as u64))
+        } else {
+            self.keys.hash_one(s)
+        };
+        hash & !0xffff_ffff
     }
 
     /// Adds what is not there, at a free place of the table.
@@ -124,6 +136,28 @@ impl Interner {
         self.table = table;
     }
 
+    /// Forgets all strings but the first `count`, and gives back what it took to have many.
+    pub fn truncate(&mut self, count: usize) {
+        self.strings.truncate(count);
+        self.prefixes.truncate(count);
+        if self.table.len() > FEW * 2 {
+            self.strings.shrink_to(FEW);
+            self.prefixes.shrink_to(FEW);
+            self.table = vec![0; FIRST];
+        } else {
+            self.table.fill(0);
+        }
+        let mask = self.table.len() - 1;
+        for (id, string) in self.strings.iter().enumerate() {
+            let hash = self.hash(string, self.prefixes[id].bytes);
+            let mut at = home(hash, mask);
+            while self.table[at] != 0 {
+                at = (at + 1) & mask;
+            }
+            self.table[at] = hash | (id as u64 + 1);
+        }
+    }
+
     /// The string of an id.
     pub fn get(&self, id: StrId) -> &[u8] {
         &self.strings[id.index()]
@@ -137,6 +171,19 @@ impl Interner {
     /// All strings, in the order of their ids.
     pub fn into_strings(self) -> Vec<Text> {
         self.strings.into_iter().map(Shared::into_text).collect()
+    }
+
+    /// How many there are.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.strings.len()
+    }
+
+    /// Bytes of lists that it keeps.
+    #[cfg(test)]
+    pub(crate) fn heap_bytes(&self) -> usize {
+        use crate::parser::workspace::bytes;
+        bytes(&self.strings) + bytes(&self.prefixes) + bytes(&self.table)
     }
 }
 
@@ -152,7 +199,7 @@ mod tests {
 
     #[test]
     fn equal_strings_have_equal_ids() {
-        let mut set = Interner::new();
+        let mut set = Interner::default();
         let ids: Vec<StrId> = (0..1000).map(|i| set.intern(format!("n{i}").as_bytes())).collect();
         for (i, &id) in ids.iter().enumerate() {
             let name = format!("n{i}");
@@ -164,7 +211,7 @@ mod tests {
 
     #[test]
     fn strings_differ_by_any_byte_and_by_their_length() {
-        let mut set = Interner::new();
+        let mut set = Interner::default();
         let mut count = 0;
         for length in 0..20 {
             let zeros = vec![0; length];
@@ -176,6 +223,24 @@ mod tests {
                 assert_eq!(set.intern(&other), StrId(count));
                 count += 1;
             }
+        }
+    }
+
+    #[test]
+    fn strings_that_were_forgotten_are_new_again() {
+        let mut set = Interner::default();
+        for count in [3, 40, 1000, 3] {
+            let name = |n: usize| format!("a rather long name {n}");
+            for n in 0..count {
+                assert_eq!(set.intern(name(n).as_bytes()), StrId(n as u32));
+            }
+            set.truncate(2);
+            assert_eq!(set.len(), 2);
+            for n in [1, 0, 2] {
+                assert_eq!(set.intern(name(n).as_bytes()), StrId(n as u32));
+            }
+            set.truncate(0);
+            assert!(set.heap_bytes() <= 8 << 10, "{} bytes after {count} strings", set.heap_bytes());
         }
     }
 

@@ -21,7 +21,6 @@ use crate::error::{SyntaxError, chunk_id};
 use crate::intern::{Interner, prefix};
 use crate::numeral::{Number, hex_value, is_space, parse_number};
 use crate::sys::count_in_row;
-use crate::text::Text;
 use crate::token::{Long, Token, Word};
 use crate::{BYTES_PER_TOKEN, Bounds, Source};
 use std::borrow::Cow;
@@ -46,7 +45,7 @@ pub struct Lexer<'s> {
     line: u32,
     chunk_name: &'s [u8],
     /// Names and literals so far.
-    pub strings: Interner,
+    pub strings: &'s mut Interner,
     /// The string under way, when it can't be taken from the source as it is.
     scratch: Vec<u8>,
     /// What ends it.
@@ -63,8 +62,14 @@ const MAX_TEXT: usize = u32::MAX as usize;
 const TOKENS_PER_LOOK: u32 = 4096;
 
 impl<'s> Lexer<'s> {
-    /// Starts at the beginning of `source`; `chunk_name` is for messages.
-    pub fn new(source: Source<'s>, chunk_name: &'s [u8], bounds: Bounds<'s>) -> Lexer<'s> {
+    /// Starts at the beginning of `source`; `chunk_name` is for messages, and names and literals go to
+    /// `strings`.
+    pub fn new(
+        source: Source<'s>,
+        chunk_name: &'s [u8],
+        bounds: Bounds<'s>,
+        strings: &'s mut Interner,
+    ) -> Lexer<'s> {
         let (source, more) = match source {
             Source::Whole(text) => (Cow::Borrowed(text), None),
             Source::Pieces(first, more) => (Cow::Owned(first), Some(more)),
@@ -76,7 +81,7 @@ impl<'s> Lexer<'s> {
             start: 0,
             line: 1,
             chunk_name,
-            strings: Interner::new(),
+            strings,
             scratch: Vec::new(),
             bounds,
             until_look: TOKENS_PER_LOOK,
@@ -103,9 +108,9 @@ impl<'s> Lexer<'s> {
         self.source.len()
     }
 
-    /// The text, and the names and literals in it.
-    pub fn into_parts(self) -> (Cow<'s, [u8]>, Vec<Text>) {
-        (self.source, self.strings.into_strings())
+    /// The text.
+    pub fn into_source(self) -> Cow<'s, [u8]> {
+        self.source
     }
 
     /// The end of the text that is there has been reached. True if there is more now.

@@ -1,15 +1,18 @@
 //! Which line each instruction of a prototype is on.
 //!
 //! Most functions are shorter than 256 lines, and there the distance from the first is a byte. Finding a line
-//! takes one load all the same.
+//! takes one load all the same. What is all on one line, as are most texts that programs make for `load`,
+//! takes no list.
 
 /// The line of each instruction, or nothing when debug information was stripped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lines(Form);
 
-/// Which of the two it is follows from the lines, so equal lists have equal forms.
+/// Which of the three it is follows from the lines, so equal lists have equal forms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Form {
+    /// One line, and how many instructions are on it; none: line 0.
+    Same(u32, u32),
     /// The least line, and how far each is behind it.
     Near(u32, Box<[u8]>),
     /// Lines that are too far from each other for that.
@@ -18,7 +21,7 @@ enum Form {
 
 impl Default for Form {
     fn default() -> Form {
-        Form::Near(0, Box::default())
+        Form::Same(0, 0)
     }
 }
 
@@ -26,6 +29,7 @@ impl Lines {
     /// How many.
     pub fn len(&self) -> usize {
         match &self.0 {
+            Form::Same(_, count) => *count as usize,
             Form::Near(_, lines) => lines.len(),
             Form::Far(lines) => lines.len(),
         }
@@ -39,6 +43,7 @@ impl Lines {
     /// The line of the instruction at `pc`.
     pub fn get(&self, pc: usize) -> Option<u32> {
         match &self.0 {
+            Form::Same(line, count) => (pc < *count as usize).then_some(*line),
             Form::Near(first, lines) => lines.get(pc).map(|&behind| first + u32::from(behind)),
             Form::Far(lines) => lines.get(pc).copied(),
         }
@@ -46,16 +51,19 @@ impl Lines {
 
     /// One after the other.
     pub fn iter(&self) -> impl Iterator<Item = u32> {
-        let (first, near, far) = match &self.0 {
-            Form::Near(first, lines) => (*first, &lines[..], &[][..]),
-            Form::Far(lines) => (0, &[][..], &lines[..]),
+        let (first, same, near, far) = match &self.0 {
+            Form::Same(line, count) => (*line, *count, &[][..], &[][..]),
+            Form::Near(first, lines) => (*first, 0, &lines[..], &[][..]),
+            Form::Far(lines) => (0, 0, &[][..], &lines[..]),
         };
-        near.iter().map(move |&behind| first + u32::from(behind)).chain(far.iter().copied())
+        let near = near.iter().map(move |&behind| first + u32::from(behind));
+        std::iter::repeat_n(first, same as usize).chain(near).chain(far.iter().copied())
     }
 
     /// Bytes of malloc'd memory.
     pub(crate) fn heap_bytes(&self) -> usize {
         match &self.0 {
+            Form::Same(..) => 0,
             Form::Near(_, lines) => lines.len(),
             Form::Far(lines) => size_of_val(&**lines),
         }
@@ -67,7 +75,8 @@ impl From<&[u32]> for Lines {
         let (first, last) = lines.iter().fold((u32::MAX, 0), |(a, b), &line| (a.min(line), b.max(line)));
         Lines(match last.saturating_sub(first) {
             _ if lines.is_empty() => Form::default(),
-            0..256 => Form::Near(first, lines.iter().map(|&line| (line - first) as u8).collect()),
+            0 => Form::Same(first, u32::try_from(lines.len()).expect("texts are shorter than that")),
+            1..256 => Form::Near(first, lines.iter().map(|&line| (line - first) as u8).collect()),
             _ => Form::Far(lines.into()),
         })
     }
@@ -79,8 +88,16 @@ mod tests {
 
     #[test]
     fn lines_are_those_that_were_given() {
-        let lists: [&[u32]; 6] =
-            [&[], &[7], &[0, 255], &[0, 256], &[u32::MAX - 255, u32::MAX, u32::MAX - 3], &[9, u32::MAX, 0]];
+        let lists: [&[u32]; 8] = [
+            &[],
+            &[7],
+            &[0, 0],
+            &[9, 9, 9],
+            &[0, 255],
+            &[0, 256],
+            &[u32::MAX - 255, u32::MAX, u32::MAX - 3],
+            &[9, u32::MAX, 0],
+        ];
         for list in lists {
             let lines = Lines::from(list);
             assert_eq!(lines.iter().collect::<Vec<_>>(), list);
@@ -90,7 +107,8 @@ mod tests {
     }
 
     #[test]
-    fn near_lines_take_a_byte_each() {
+    fn near_lines_take_a_byte_each_and_the_same_ones_none() {
+        assert_eq!(Lines::from(&[1000, 1000][..]).heap_bytes(), 0);
         assert_eq!(Lines::from(&[1000, 1255][..]).heap_bytes(), 2);
         assert_eq!(Lines::from(&[1000, 1256][..]).heap_bytes(), 8);
     }

@@ -135,6 +135,9 @@ impl PartialEq for Born {
 }
 
 impl Born {
+    /// With the first of all.
+    pub(crate) const FIRST: Born = Born(0);
+
     /// How long ago, in nanoseconds.
     pub fn age(self) -> u64 {
         Born::default().0.saturating_sub(self.0)

@@ -139,7 +139,7 @@ impl Gen<'_> {
         while self.spine.len() > base {
             let node = self.spine.pop().expect("longer than its base");
             self.apply(node, exp)?;
-            self.latest = Some(node);
+            self.progress.latest = Some(node);
         }
         Ok(())
     }
@@ -151,7 +151,7 @@ impl Gen<'_> {
         // The lines of functions and tables are those of their ends, which are yet to come.
         if !matches!(chunk.exprs[id.index()], Expr::Table { .. } | Expr::Function(_)) {
             self.at(chunk.lines[id.index()]);
-            self.latest = Some(id);
+            self.progress.latest = Some(id);
         }
         exp.kind = match chunk.exprs[id.index()] {
             Expr::Nil => Kind::Nil,
@@ -163,7 +163,7 @@ impl Gen<'_> {
             Expr::Vararg => Kind::Vararg(self.emit(Op::Vararg, 0, 0, 2, 0) as u32),
             Expr::Function(func) => {
                 let index = self.function(func)?;
-                self.latest = Some(id);
+                self.progress.latest = Some(id);
                 self.closure(index)?
             }
             Expr::Local(local) => self.variable(local)?,
@@ -457,9 +457,8 @@ impl Gen<'_> {
         }
     }
 
-    /// The value without its jumps goes to `register`. A comparison stays as it is.
+    /// The value without its jumps, which is discharged, goes to `register`. A comparison stays as it is.
     fn load(&mut self, exp: &mut Exp, register: u8) {
-        self.discharge(exp);
         match exp.kind {
             Kind::Nil => self.emit_nil(register, 1),
             Kind::False => _ = self.emit(Op::LoadFalse, register, 0, 0, 0),
@@ -490,6 +489,7 @@ impl Gen<'_> {
     pub(super) fn load_anywhere(&mut self, exp: &mut Exp) -> Res<()> {
         if !matches!(exp.kind, Kind::Register(_)) {
             let register = self.reserve(1)?;
+            self.discharge(exp);
             self.load(exp, register);
         }
         Ok(())
@@ -498,6 +498,13 @@ impl Gen<'_> {
     /// The value goes to `register`, from all paths.
     #[inline(never)]
     pub(super) fn place_in(&mut self, exp: &mut Exp, register: u8) {
+        self.discharge(exp);
+        self.place_discharged(exp, register);
+    }
+
+    /// As [`Gen::place_in`], of what is discharged.
+    #[inline(never)]
+    fn place_discharged(&mut self, exp: &mut Exp, register: u8) {
         self.load(exp, register);
         if let Kind::Jump(pc) = exp.kind {
             self.fs.join(&mut exp.on_true, JumpList::single(pc as usize));
@@ -526,9 +533,14 @@ impl Gen<'_> {
     #[inline(never)]
     pub(super) fn place_next(&mut self, exp: &mut Exp) -> Res<u8> {
         self.discharge(exp);
+        self.place_discharged_next(exp)
+    }
+
+    /// As [`Gen::place_next`], of what is discharged.
+    fn place_discharged_next(&mut self, exp: &mut Exp) -> Res<u8> {
         self.free(exp);
         let register = self.reserve(1)?;
-        self.place_in(exp, register);
+        self.place_discharged(exp, register);
         Ok(register)
     }
 
@@ -541,12 +553,12 @@ impl Gen<'_> {
                 return Ok(register);
             }
             if register >= self.fs.active_registers {
-                self.place_in(exp, register);
+                self.place_discharged(exp, register);
                 return Ok(register);
             }
             // A local must not be overwritten with the value of another path.
         }
-        self.place_next(exp)
+        self.place_discharged_next(exp)
     }
 
     /// The value is in a register, or it is an upvalue and stays one.

@@ -10,7 +10,8 @@ use super::{Gen, Res};
 use crate::ast::{FuncId, Function, LocalId, StrId};
 use crate::bytecode::{Format, Instr, MAX_REGISTERS, MAX_RK_CONST, NO_IC, Op};
 use crate::lines::Lines;
-use crate::proto::{Constant, LocalVar, Proto, UpvalueDesc};
+use crate::parser::workspace;
+use crate::proto::{Born, Constant, LocalVar, Proto, UpvalueDesc};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -160,6 +161,32 @@ impl FuncState {
         clear(&mut self.upvalue_ids);
     }
 
+    /// Keeps little memory for the next function, which is another chunk's.
+    pub(super) fn shrink(&mut self) {
+        workspace::empty(&mut self.code);
+        workspace::empty(&mut self.lines);
+        workspace::empty(&mut self.constants);
+        workspace::empty_map(&mut self.constant_ids);
+        workspace::empty(&mut self.templates);
+        workspace::empty(&mut self.protos);
+        workspace::empty(&mut self.upvalues);
+        workspace::empty_map(&mut self.upvalue_ids);
+        workspace::empty(&mut self.locals);
+        workspace::empty(&mut self.active);
+        workspace::empty(&mut self.blocks);
+        workspace::empty(&mut self.loops);
+    }
+
+    /// Bytes of lists that it keeps.
+    #[cfg(test)]
+    pub(super) fn heap_bytes(&self) -> usize {
+        use workspace::bytes;
+        let maps = (self.constant_ids.capacity() + self.upvalue_ids.capacity()) * 32;
+        let code = bytes(&self.code) + bytes(&self.lines) + bytes(&self.constants) + bytes(&self.templates);
+        let inner = bytes(&self.protos) + bytes(&self.upvalues) + bytes(&self.locals);
+        maps + code + inner + bytes(&self.active) + bytes(&self.blocks) + bytes(&self.loops)
+    }
+
     /// Position of the next instruction.
     pub(super) fn pc(&self) -> usize {
         self.code.len()
@@ -307,7 +334,13 @@ impl FuncState {
     }
 
     /// The prototype of the finished code, whose memory is left for the next function.
-    pub(super) fn take_proto(&mut self, function: &Function, source: Arc<[u8]>, main: bool) -> Proto {
+    pub(super) fn take_proto(
+        &mut self,
+        function: &Function,
+        source: Arc<[u8]>,
+        born: Born,
+        main: bool,
+    ) -> Proto {
         Proto {
             code: exactly(&mut self.code),
             constants: exactly(&mut self.constants),
@@ -328,7 +361,7 @@ impl FuncState {
             line_defined: if main { 0 } else { function.line },
             last_line_defined: if main { 0 } else { function.end_line },
             mentions: Default::default(),
-            born: Default::default(),
+            born,
         }
     }
 }
@@ -397,7 +430,7 @@ impl Gen<'_> {
 
     fn push(&mut self, instr: Instr) -> usize {
         self.fs.code.push(instr);
-        self.fs.lines.push(self.line);
+        self.fs.lines.push(self.progress.line);
         self.fs.code.len() - 1
     }
 
@@ -445,7 +478,7 @@ impl Gen<'_> {
 
     /// Last pass over the finished code: jumps to jumps take the shortest way.
     pub(super) fn finish(&mut self) {
-        let code = &mut self.fs.code;
+        let code = &mut self.fs.code[..];
         for pc in 0..code.len() {
             let jump = code[pc];
             if !IS_JUMP[usize::from(jump.op_byte())] {

@@ -42,12 +42,13 @@ use crate::Bounds;
 use crate::ast::{Attrib, Block, ByLocal, Chunk, ExprId, FuncId, FunctionPlace, Local, LocalId};
 use crate::bytecode::Op;
 use crate::error::{SyntaxError, chunk_id};
-use crate::proto::{Proto, UpvalueDesc, VarKind};
+use crate::parser::workspace::{empty, empty_map};
+use crate::proto::{Born, Proto, UpvalueDesc, VarKind};
 use crate::text::{Shared, Text};
 use expr::Kind;
 use func::{FastMap, FuncState};
 use std::sync::Arc;
-use texts::Texts;
+use texts::{Naming, Texts};
 
 /// The result of everything that may refuse the program; boxed, because it is in every frame of the
 /// recursion.
@@ -67,49 +68,42 @@ pub(crate) type Failure = (Box<SyntaxError>, Option<Limit>);
 /// code that makes no difference: if a variable is not captured yet, nothing that runs before the next
 /// statement needs to close it, since the parser keeps back what control may come back to. What upvalues say
 /// about the variables ([`UpvalueDesc::kind`]) is settled at the end.
-pub(crate) struct Generator(Option<Gen<'static>>);
+///
+/// What it works with outlives it (see [`State`]); what is said of one chunk alone is here.
+pub(crate) struct Generator<'s> {
+    state: &'s mut State,
+    source: Arc<[u8]>,
+    progress: Progress,
+}
 
-static NOTHING: Chunk = Chunk::EMPTY;
-
-impl Generator {
+impl<'s> Generator<'s> {
     /// For the chunk whose main function and `_ENV` the parser has just declared. `chunk_name` is the name as
     /// given to `load`, with its `=` or `@`; it becomes [`Proto::source`].
-    pub(crate) fn new(chunk: &Chunk, names: &mut Vec<Shared>, chunk_name: &[u8]) -> Generator {
-        let mut texts = Texts::default();
-        texts.lend(names);
-        let naming = texts.begin();
-        let mut generator = Gen {
-            chunk,
-            source: chunk_name.into(),
-            fs: FuncState::new(FuncId(0), true, naming),
-            outer: Vec::new(),
-            spare: Vec::new(),
-            texts,
-            hidden: Shared::from(&b"(for state)"[..]),
-            constants: Default::default(),
-            registers: ByLocal::EMPTY,
-            line: 1,
-            spine: Vec::new(),
-            bounds: Bounds::NONE,
-            until_look: STEPS_PER_LOOK,
-            latest: None,
-            forgotten: 0,
-            before: ExprId(0),
-            captures: Vec::new(),
-            limit: None,
-        };
-        generator.fs.upvalues.push(UpvalueDesc {
-            name: Some(generator.local_name(LocalId(0))),
-            in_stack: true,
-            index: 0,
-            kind: VarKind::Unassigned,
-            line: 0,
-            assigned_line: 0,
+    pub(crate) fn new(
+        state: &'s mut State,
+        chunk: &Chunk,
+        names: &mut Vec<Shared>,
+        chunk_name: &[u8],
+    ) -> Generator<'s> {
+        debug_assert!(state.is_empty(), "the chunk before is done");
+        let naming = state.texts.begin();
+        let main = renewed(&mut state.spare, FuncId(0), true, naming);
+        state.open.push(main);
+        let mut generator = Generator { state, source: chunk_name.into(), progress: Progress::START };
+        generator.with(chunk, names, Bounds::NONE, |generator| {
+            let name = Some(generator.local_name(LocalId(0)));
+            generator.fs.upvalues.push(UpvalueDesc {
+                name,
+                in_stack: true,
+                index: 0,
+                kind: VarKind::Unassigned,
+                line: 0,
+                assigned_line: 0,
+            });
+            generator.fs.upvalue_ids.insert(LocalId(0), 0);
+            generator.function_start(FuncId(0)).expect("the main function has no parameters");
         });
-        generator.fs.upvalue_ids.insert(LocalId(0), 0);
-        generator.function_start(FuncId(0)).expect("the main function has no parameters");
-        generator.texts.give_back(names);
-        Generator(Some(generator.over(&NOTHING, Bounds::NONE)))
+        generator
     }
 
     /// Generates the next statements of the main function.
@@ -120,6 +114,7 @@ impl Generator {
         bounds: Bounds<'_>,
         block: Block,
     ) -> Result<(), Failure> {
+        self.progress.born = Born::default();
         self.with(chunk, names, bounds, |generator| {
             generator.registers.resize(&chunk.locals, 0);
             generator.notice_captures();
@@ -130,20 +125,21 @@ impl Generator {
 
     /// The nodes of all statements so far are forgotten; those to come are numbered anew.
     pub(crate) fn forget_nodes(&mut self, count: usize) {
-        let generator = self.0.as_mut().expect("nobody is at it");
-        generator.before = generator.latest();
-        generator.latest = None;
-        func::clear(&mut generator.constants[1]);
-        generator.forgotten += count as u32;
+        self.progress.before = self.progress.latest();
+        self.progress.latest = None;
+        self.progress.forgotten += count as u32;
+        func::clear(&mut self.state.constants[1]);
     }
 
     /// The main function's prototype, when all statements have been generated.
     pub(crate) fn finish(mut self, chunk: &Chunk, names: &mut Vec<Shared>) -> Arc<Proto> {
-        self.with(chunk, names, Bounds::NONE, |generator| {
+        let proto = self.with(chunk, names, Bounds::NONE, |generator| {
             generator.notice_captures();
             generator.settle_upvalues();
             generator.function_end(FuncId(0))
-        })
+        });
+        self.state.spare.append(&mut self.state.open);
+        proto
     }
 
     fn with<R>(
@@ -153,12 +149,150 @@ impl Generator {
         bounds: Bounds<'_>,
         f: impl FnOnce(&mut Gen<'_>) -> R,
     ) -> R {
-        let mut generator = self.0.take().expect("nobody else is at it").over(chunk, bounds);
-        generator.texts.lend(names);
+        let State { open, spare, texts, hidden, constants, registers, spine, captures } = &mut *self.state;
+        texts.lend(names);
+        let mut generator = Gen {
+            chunk,
+            source: &self.source,
+            fs: open.pop().expect("the main function is open"),
+            outer: open,
+            spare,
+            texts,
+            hidden,
+            constants,
+            registers,
+            progress: self.progress,
+            spine,
+            bounds,
+            captures,
+            limit: None,
+        };
         let result = f(&mut generator);
-        generator.texts.give_back(names);
-        self.0 = Some(generator.over(&NOTHING, Bounds::NONE));
+        self.progress = generator.progress;
+        let fs = generator.fs;
+        self.state.open.push(fs);
+        self.state.texts.give_back(names);
         result
+    }
+}
+
+/// What code is made with: lists, and the states of functions. It is large, so it stays where it is; and it
+/// is made once for many chunks, for its memory.
+pub(crate) struct State {
+    /// The functions that are open, outermost first; the innermost is with [`Gen`] while that is at it.
+    open: States,
+    /// States of functions that are done, for their memory.
+    spare: States,
+    texts: Texts,
+    /// The name of loops' own variables.
+    hidden: Shared,
+    /// Values of the locals that are compile-time constants, whatever their function; those that are
+    /// forgotten with their portion by themselves.
+    constants: [FastMap<LocalId, Kind>; 2],
+    /// Register of each local, valid once it has been declared.
+    registers: ByLocal<u8>,
+    /// Operators waiting for their left operand, innermost last; shared by all active `expr` calls.
+    spine: Vec<ExprId>,
+    /// Variables of the main function that functions in it hold.
+    captures: Vec<Capture>,
+}
+
+impl Default for State {
+    fn default() -> State {
+        State {
+            open: Vec::new(),
+            spare: Vec::new(),
+            texts: Texts::default(),
+            hidden: Shared::from(&b"(for state)"[..]),
+            constants: Default::default(),
+            registers: ByLocal::EMPTY,
+            spine: Vec::new(),
+            captures: Vec::new(),
+        }
+    }
+}
+
+/// States of functions. Each is large, and goes from list to list.
+type States = Vec<Box<FuncState>>;
+
+/// States of functions that are kept for another chunk.
+const SPARE: usize = 2;
+
+impl State {
+    /// Nothing of a chunk is in it.
+    fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.texts.is_empty() && self.spine.is_empty() && self.captures.is_empty()
+    }
+
+    /// The chunk is done; nothing of it stays, but some memory.
+    pub(crate) fn empty(&mut self) {
+        debug_assert!(self.open.is_empty() && self.spine.is_empty() && self.captures.is_empty());
+        self.spare.truncate(SPARE);
+        for list in [&mut self.open, &mut self.spare] {
+            list.shrink_to(SPARE);
+        }
+        self.spare.iter_mut().for_each(|function| function.shrink());
+        self.texts.empty();
+        self.constants.iter_mut().for_each(empty_map);
+        self.registers.empty();
+        empty(&mut self.spine);
+        empty(&mut self.captures);
+    }
+
+    /// Bytes of lists that it keeps.
+    #[cfg(test)]
+    pub(crate) fn heap_bytes(&self) -> usize {
+        use crate::parser::workspace::bytes;
+        let functions: usize = self.spare.iter().map(|function| function.heap_bytes()).sum();
+        let maps: usize = self.constants.iter().map(|map| map.capacity() * 32).sum();
+        let lists = bytes(&self.open) + bytes(&self.spare) + bytes(&self.spine) + bytes(&self.captures);
+        functions + maps + lists + self.texts.heap_bytes() + self.registers.heap_bytes()
+    }
+}
+
+/// The state of a function that begins, in the memory of one that is done if there is one.
+fn renewed(spare: &mut States, func: FuncId, is_vararg: bool, naming: Naming) -> Box<FuncState> {
+    match spare.pop() {
+        Some(mut state) => {
+            state.renew(func, is_vararg, naming);
+            state
+        }
+        None => Box::new(FuncState::new(func, is_vararg, naming)),
+    }
+}
+
+/// How far a run has got.
+#[derive(Clone, Copy)]
+struct Progress {
+    /// Line of the latest token the walk has passed; new instructions get it. Grows only.
+    line: u32,
+    /// Steps until the next look at the bounds.
+    until_look: u32,
+    /// The expression compiled last, but for tables, of those that are there.
+    latest: Option<ExprId>,
+    /// Expressions of the chunk that were compiled and are not there any more.
+    forgotten: u32,
+    /// The one of these that was compiled last, by its number in the whole chunk.
+    before: ExprId,
+    /// When the portion began, which is when its prototypes are said to come into being: looking at the clock
+    /// for each would cost more than many of them.
+    born: Born,
+}
+
+impl Progress {
+    /// Nothing has been compiled.
+    const START: Progress = Progress {
+        line: 1,
+        until_look: STEPS_PER_LOOK,
+        latest: None,
+        forgotten: 0,
+        before: ExprId(0),
+        born: Born::FIRST,
+    };
+
+    /// The expression compiled last, but for tables, by its number in the whole chunk.
+    fn latest(&self) -> ExprId {
+        self.latest.map_or(self.before, |latest| ExprId(self.forgotten + latest.0))
     }
 }
 
@@ -171,39 +305,23 @@ pub(crate) struct Limit {
     pub(crate) used: bool,
 }
 
-/// The state of one run over a chunk.
+/// One run over a portion of a chunk. What outlives it is in [`State`].
 struct Gen<'a> {
     chunk: &'a Chunk,
-    source: Arc<[u8]>,
+    source: &'a Arc<[u8]>,
     /// The function being generated.
-    fs: FuncState,
+    fs: Box<FuncState>,
     /// The functions around it, outermost first.
-    outer: Vec<FuncState>,
-    /// States of functions that are done, for their memory.
-    spare: Vec<FuncState>,
-    texts: Texts,
-    /// The name of loops' own variables.
-    hidden: Shared,
-    /// Values of the locals that are compile-time constants, whatever their function; those that are
-    /// forgotten with their portion by themselves.
-    constants: [FastMap<LocalId, Kind>; 2],
-    /// Register of each local, valid once it has been declared.
-    registers: ByLocal<u8>,
-    /// Line of the latest token the walk has passed; new instructions get it. Grows only.
-    line: u32,
-    /// Operators waiting for their left operand, innermost last; shared by all active `expr` calls.
-    spine: Vec<ExprId>,
+    outer: &'a mut States,
+    spare: &'a mut States,
+    texts: &'a mut Texts,
+    hidden: &'a Shared,
+    constants: &'a mut [FastMap<LocalId, Kind>; 2],
+    registers: &'a mut ByLocal<u8>,
+    progress: Progress,
+    spine: &'a mut Vec<ExprId>,
     bounds: Bounds<'a>,
-    /// Steps until the next look at `bounds`.
-    until_look: u32,
-    /// The expression compiled last, but for tables, of those that are there.
-    latest: Option<ExprId>,
-    /// Expressions of the chunk that were compiled and are not there any more.
-    forgotten: u32,
-    /// The one of these that was compiled last, by its number in the whole chunk.
-    before: ExprId,
-    /// Variables of the main function that functions in it hold.
-    captures: Vec<Capture>,
+    captures: &'a mut Vec<Capture>,
     /// The limit that ended the run.
     limit: Option<Limit>,
 }
@@ -223,35 +341,6 @@ struct Capture {
 const STEPS_PER_LOOK: u32 = 4096;
 
 impl Gen<'_> {
-    /// The same run, over another state of the chunk.
-    fn over<'b>(self, chunk: &'b Chunk, bounds: Bounds<'b>) -> Gen<'b> {
-        Gen {
-            chunk,
-            bounds,
-            source: self.source,
-            fs: self.fs,
-            outer: self.outer,
-            spare: self.spare,
-            texts: self.texts,
-            hidden: self.hidden,
-            constants: self.constants,
-            registers: self.registers,
-            line: self.line,
-            spine: self.spine,
-            until_look: self.until_look,
-            latest: self.latest,
-            forgotten: self.forgotten,
-            before: self.before,
-            captures: self.captures,
-            limit: self.limit,
-        }
-    }
-
-    /// The expression compiled last, but for tables, by its number in the whole chunk.
-    fn latest(&self) -> ExprId {
-        self.latest.map_or(self.before, |latest| ExprId(self.forgotten + latest.0))
-    }
-
     /// What is known of the main function's variables now that the chunk has been read. Functions for which
     /// that is what was known when they were made are left alone: most have not been looked at for a long
     /// time.
@@ -260,7 +349,7 @@ impl Gen<'_> {
         let kind = if env.assigned { VarKind::Mutable } else { VarKind::Unassigned };
         let of_all = settle(&mut self.fs.upvalues[0], kind, env.decisive_line());
         let mut outdated = vec![of_all; self.fs.protos.len()];
-        for capture in std::mem::take(&mut self.captures) {
+        for capture in std::mem::take(self.captures) {
             let kind = self.kind_of(capture.local, &capture.place);
             let line = self.chunk.locals[capture.local].decisive_line();
             let proto = capture.proto as usize;
@@ -285,15 +374,15 @@ impl Gen<'_> {
 
     /// The walk has passed a token on `line`.
     fn at(&mut self, line: u32) {
-        self.line = self.line.max(line);
+        self.progress.line = self.progress.line.max(line);
     }
 
     /// A step of a list that may be long.
     #[inline]
     fn step(&mut self) -> Res<()> {
-        self.until_look -= 1;
-        if self.until_look == 0 {
-            self.until_look = STEPS_PER_LOOK;
+        self.progress.until_look -= 1;
+        if self.progress.until_look == 0 {
+            self.progress.until_look = STEPS_PER_LOOK;
             if (self.bounds.interrupted)() {
                 return Err(SyntaxError::interrupted());
             }
@@ -303,11 +392,11 @@ impl Gen<'_> {
 
     /// An error on the current line.
     fn error<T>(&self, message: &str) -> Res<T> {
-        self.error_at(self.line, message.as_bytes())
+        self.error_at(self.progress.line, message.as_bytes())
     }
 
     fn error_at<T>(&self, line: u32, message: &[u8]) -> Res<T> {
-        let mut text = chunk_id(&self.source);
+        let mut text = chunk_id(self.source);
         text.extend_from_slice(format!(":{line}: ").as_bytes());
         text.extend_from_slice(message);
         Err(Box::new(SyntaxError { message: text, incomplete: false }))
@@ -317,7 +406,7 @@ impl Gen<'_> {
     #[cold]
     fn limit_error<T>(&mut self, message: String, used: bool) -> Res<T> {
         let error = self.error(&message);
-        self.limit = Some(Limit { message, at: self.latest(), used });
+        self.limit = Some(Limit { message, at: self.progress.latest(), used });
         error
     }
 
@@ -339,13 +428,7 @@ impl Gen<'_> {
     fn open_function(&mut self, id: FuncId) {
         let is_vararg = self.chunk.functions[id.index()].is_vararg;
         let naming = self.texts.begin();
-        let inner = match self.spare.pop() {
-            Some(mut spare) => {
-                spare.renew(id, is_vararg, naming);
-                spare
-            }
-            None => FuncState::new(id, is_vararg, naming),
-        };
+        let inner = renewed(self.spare, id, is_vararg, naming);
         self.outer.push(std::mem::replace(&mut self.fs, inner));
     }
 
@@ -388,7 +471,7 @@ impl Gen<'_> {
         self.emit_return(first, 0);
         self.end_scope();
         self.finish();
-        Arc::new(self.fs.take_proto(function, self.source.clone(), id == FuncId(0)))
+        Arc::new(self.fs.take_proto(function, self.source.clone(), self.progress.born, id == FuncId(0)))
     }
 
     /// The current function's upvalue for a local of a function around it (or for the chunk's `_ENV`).

@@ -8,6 +8,7 @@
 
 use super::Gen;
 use crate::ast::StrId;
+use crate::parser::workspace::empty;
 use crate::proto::Constant;
 use crate::text::{Shared, Text};
 
@@ -50,6 +51,26 @@ impl Texts {
     /// The parser gets them back.
     pub(super) fn give_back(&mut self, all: &mut Vec<Shared>) {
         std::mem::swap(&mut self.all, all);
+    }
+
+    /// Nothing of a chunk is in it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty() && self.entries.is_empty() && self.aside.is_empty()
+    }
+
+    /// The chunk is done.
+    pub(super) fn empty(&mut self) {
+        debug_assert!(self.all.is_empty(), "the parser has them");
+        empty(&mut self.entries);
+        empty(&mut self.aside);
+        self.functions = 0;
+    }
+
+    /// Bytes of lists that it keeps.
+    #[cfg(test)]
+    pub(super) fn heap_bytes(&self) -> usize {
+        use crate::parser::workspace::bytes;
+        bytes(&self.all) + bytes(&self.entries) + bytes(&self.aside)
     }
 
     /// A name for a prototype.

@@ -21,9 +21,10 @@
 mod expr;
 mod scope;
 mod stat;
+pub(crate) mod workspace;
 
 use crate::ast::*;
-use crate::codegen::{Generator, Limit};
+use crate::codegen::{Generator, Limit, State};
 use crate::error::SyntaxError;
 use crate::lexer::{Lexer, Result};
 use crate::proto::Proto;
@@ -31,6 +32,7 @@ use crate::token::{Token, Word};
 use crate::{Bounds, Source};
 use scope::Scopes;
 use std::sync::Arc;
+use workspace::Workspace;
 
 /// Parses a chunk. `source` is text in any bytes (a first line with `#` is the caller's to skip),
 /// `chunk_name` is as given to `load`: `=name`, `@file` or the source itself.
@@ -39,12 +41,13 @@ use std::sync::Arc;
 /// The first syntax error, worded as PUC Lua does; or "C stack overflow" if the syntax nests deeper than
 /// [`MAX_LEVELS`].
 pub fn parse(source: &[u8], chunk_name: &[u8]) -> std::result::Result<Chunk, SyntaxError> {
-    let lexer = Lexer::new(Source::Whole(source), chunk_name, Bounds::NONE);
-    lexer.check_length().map_err(|error| *error)?;
-    let mut parser = Parser::new(lexer);
+    let mut workspace = Workspace::default();
+    let mut parser = Parser::new(Source::Whole(source), chunk_name, Bounds::NONE, &mut workspace);
+    parser.lexer.check_length().map_err(|error| *error)?;
     parser.whole().map_err(|error| *error)?;
-    (_, parser.chunk.strings) = parser.lexer.into_parts();
-    Ok(parser.chunk)
+    let Workspace { mut chunk, strings, .. } = workspace;
+    chunk.strings = strings.into_strings();
+    Ok(chunk)
 }
 
 /// Parses a chunk and makes code of it, giving up at `bounds`; at `portion` expressions of the main function
@@ -52,25 +55,43 @@ pub fn parse(source: &[u8], chunk_name: &[u8]) -> std::result::Result<Chunk, Syn
 ///
 /// # Errors
 /// As those of [`parse`], and what exceeds limits of the code.
-pub(crate) fn compile<'s>(
-    source: Source<'s>,
-    chunk_name: &'s [u8],
-    bounds: Bounds<'s>,
+pub(crate) fn compile(
+    source: Source<'_>,
+    chunk_name: &[u8],
+    bounds: Bounds<'_>,
     portion: usize,
 ) -> std::result::Result<Arc<Proto>, SyntaxError> {
-    let lexer = Lexer::new(source, chunk_name, bounds);
-    lexer.check_length().map_err(|error| *error)?;
-    let mut parser = Parser::new(lexer);
+    let mut workspace = workspace::take();
+    let proto = compile_in(&mut workspace, source, chunk_name, bounds, portion)?;
+    workspace::put(workspace);
+    Ok(proto)
+}
+
+fn compile_in(
+    workspace: &mut Workspace,
+    source: Source<'_>,
+    chunk_name: &[u8],
+    bounds: Bounds<'_>,
+    portion: usize,
+) -> std::result::Result<Arc<Proto>, SyntaxError> {
+    // Who appends need not be there for longer than the workspace is lent.
+    #[expect(clippy::needless_match, reason = "the arm for pieces borrows for a shorter time")]
+    let source = match source {
+        Source::Whole(text) => Source::Whole(text),
+        Source::Pieces(first, more) => Source::Pieces(first, more),
+    };
+    let mut parser = Parser::new(source, chunk_name, bounds, workspace);
+    parser.lexer.check_length().map_err(|error| *error)?;
     parser.make_code(chunk_name);
     parser.portion = portion;
     match parser.whole() {
         Ok(()) => {
             let generator = parser.generator.take().expect("it is there from the beginning");
-            Ok(generator.finish(&parser.chunk, parser.lexer.strings.strings_mut()))
+            Ok(generator.finish(parser.chunk, parser.lexer.strings.strings_mut()))
         }
         Err(error) => match parser.limit.take() {
             Some(Limit { message, at, used }) => {
-                let (text, _) = parser.lexer.into_parts();
+                let text = parser.lexer.into_source();
                 Err(error_after(&text, chunk_name, bounds, (at, used), &message).unwrap_or(*error))
             }
             None => Err(*error),
@@ -91,7 +112,8 @@ pub(crate) fn error_after(
     (at, used): (ExprId, bool),
     message: &str,
 ) -> Option<SyntaxError> {
-    let mut parser = Parser::new(Lexer::new(Source::Whole(source), chunk_name, bounds));
+    let mut workspace = Workspace::default();
+    let mut parser = Parser::new(Source::Whole(source), chunk_name, bounds, &mut workspace);
     parser.watched = at;
     parser.watch = Some(Watch { message, used, error: None });
     let _ = parser.whole();
@@ -148,11 +170,11 @@ struct Parser<'s> {
     /// The token after `token`, if it had to be looked at, and its line.
     ahead: Option<(Token, u32)>,
     /// The tree so far; its strings are still in the lexer.
-    chunk: Chunk,
-    pending: Pending,
-    scopes: Scopes,
+    chunk: &'s mut Chunk,
+    pending: &'s mut Pending,
+    scopes: &'s mut Scopes,
     /// The functions around the current point, innermost last, never empty.
-    open: Vec<OpenFunction>,
+    open: &'s mut Vec<OpenFunction>,
     /// Levels of nesting at the current point.
     levels: u32,
     /// The name `_ENV`.
@@ -160,9 +182,10 @@ struct Parser<'s> {
     /// The expression that [`error_after`] waits for, else one that never comes.
     watched: ExprId,
     watch: Option<Watch<'s>>,
-    /// What makes code of the main function's statements as they come, and how the chunk is called; `None`:
-    /// the tree is wanted.
-    generator: Option<Generator>,
+    /// What makes code of the main function's statements as they come; `None`: the tree is wanted.
+    generator: Option<Generator<'s>>,
+    /// What it will work with.
+    state: Option<&'s mut State>,
     /// Expressions of the main function that become code together.
     portion: usize,
     /// The limit that it says the program exceeds.
@@ -170,18 +193,22 @@ struct Parser<'s> {
 }
 
 impl<'s> Parser<'s> {
-    fn new(mut lexer: Lexer<'s>) -> Parser<'s> {
-        let env = lexer.strings.intern(b"_ENV");
+    fn new(
+        source: Source<'s>,
+        chunk_name: &'s [u8],
+        bounds: Bounds<'s>,
+        workspace: &'s mut Workspace,
+    ) -> Parser<'s> {
+        let Workspace { strings, chunk, pending, scopes, open, state } = workspace;
+        let lexer = Lexer::new(source, chunk_name, bounds, strings);
+        let env = lexer.strings.intern(workspace::ENV);
         // About what a text of this length needs: what it does not use costs nothing, and growing would touch
         // twice as many pages.
         let nodes = (lexer.available() / BYTES_PER_NODE).min(MOST_NODES);
-        let chunk = Chunk {
-            exprs: with_room(nodes),
-            lines: with_room(nodes),
-            lists: with_room(nodes),
-            fields: with_room(nodes / 4),
-            ..Chunk::default()
-        };
+        make_room(&mut chunk.exprs, nodes);
+        make_room(&mut chunk.lines, nodes);
+        make_room(&mut chunk.lists, nodes);
+        make_room(&mut chunk.fields, nodes / 4);
         let mut parser = Parser {
             lexer,
             token: Token::Eof,
@@ -189,14 +216,15 @@ impl<'s> Parser<'s> {
             last_line: 1,
             ahead: None,
             chunk,
-            pending: Pending::default(),
-            scopes: Scopes::default(),
-            open: Vec::new(),
+            pending,
+            scopes,
+            open,
             levels: 0,
             env,
             watched: ExprId(u32::MAX),
             watch: None,
             generator: None,
+            state: Some(state),
             portion: PORTION,
             limit: None,
         };
@@ -229,7 +257,9 @@ impl<'s> Parser<'s> {
 
     /// What is parsed becomes code of a chunk with this name.
     fn make_code(&mut self, chunk_name: &[u8]) {
-        self.generator = Some(Generator::new(&self.chunk, self.lexer.strings.strings_mut(), chunk_name));
+        let state = self.state.take().expect("code is made once");
+        let names = self.lexer.strings.strings_mut();
+        self.generator = Some(Generator::new(state, self.chunk, names, chunk_name));
     }
 
     /// All of the source.
@@ -282,7 +312,7 @@ impl<'s> Parser<'s> {
         let Some(generator) = &mut self.generator else { return Ok(()) };
         let bounds = self.lexer.bounds;
         let names = self.lexer.strings.strings_mut();
-        let result = generator.statements(&self.chunk, names, bounds, block);
+        let result = generator.statements(self.chunk, names, bounds, block);
         generator.forget_nodes(self.chunk.exprs.len());
         self.chunk.clear_nodes();
         result.map_err(|(error, limit)| {
@@ -469,12 +499,9 @@ impl<'s> Parser<'s> {
     }
 }
 
-/// An empty list with room for about so many, if the system gives it: it is a guess, and a list grows
-/// without.
-fn with_room<T>(count: usize) -> Vec<T> {
-    let mut list = Vec::new();
+/// Gives an empty list room for about so many, if the system does: it is a guess, and a list grows without.
+fn make_room<T>(list: &mut Vec<T>, count: usize) {
     let _ = list.try_reserve_exact(count);
-    list
 }
 
 #[cold]

@@ -11,6 +11,7 @@
 //! where it stands, of those of the block that the list has reached; a label that has more would be entered
 //! from outside the scope of a local.
 
+use super::workspace::empty;
 use super::{MAX_LOCALS, Parser};
 use crate::ast::*;
 use crate::lexer::Result;
@@ -62,6 +63,27 @@ struct Block {
 }
 
 impl Scopes {
+    /// The chunk is done; what is kept is some memory.
+    pub fn empty(&mut self) {
+        empty(&mut self.visible);
+        empty(&mut self.active);
+        empty(&mut self.labelled);
+        empty(&mut self.labels);
+        empty(&mut self.jumps);
+        empty(&mut self.blocks);
+        empty(&mut self.ways_back);
+        self.clock = 0;
+    }
+
+    /// Bytes of lists that it keeps.
+    #[cfg(test)]
+    pub fn heap_bytes(&self) -> usize {
+        use super::workspace::bytes;
+        let locals = bytes(&self.visible) + bytes(&self.active);
+        let labels = bytes(&self.labelled) + bytes(&self.labels) + bytes(&self.jumps);
+        locals + labels + bytes(&self.blocks) + bytes(&self.ways_back)
+    }
+
     /// Another place in the text.
     pub fn tick(&mut self) -> Moment {
         self.clock = self.clock.saturating_add(1);
