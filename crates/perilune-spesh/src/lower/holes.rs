@@ -52,10 +52,7 @@ impl Lowering<'_, '_> {
         }
         let [small, large, done] = [(); 3].map(|()| self.b.create_block());
         let is_small = self.icmp_imm(IntCC::UnsignedLessThanOrEqual, room, layout::SMALL_ARRAY as i64);
-        let writable = self.b.create_block();
         self.is_writable((Some(name), table), index, stored, other);
-        self.b.ins().jump(writable, &[]);
-        self.go_to(writable);
         self.b.ins().brif(is_small, small, &[], large, &[]);
         self.go_to(small);
         self.neighbour_stays(array, index, room, takes_away, other);
@@ -114,7 +111,7 @@ impl Lowering<'_, '_> {
             self.b.ins().icmp(IntCC::NotEqual, used, full)
         };
         self.unless(end, other);
-        // Whoever asks has made it 0 again, long before there are too many.
+        // It may begin anew at 0: then an array is asked later whether it is dense.
         let changes = self.iadd_imm(changes, 1);
         self.store(used, tally, layout::TALLY_USED);
         self.store(changes, tally, layout::TALLY_CHANGES);
