@@ -38,11 +38,13 @@ use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::isa::{self, OwnedTargetIsa, TargetFrontendConfig};
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use cranelift_codegen::{CompiledCode, Context, FinalizedMachReloc, FinalizedRelocTarget};
+use perilune_vm::machine;
 use std::cell::Cell;
 use std::fmt;
 
-/// The calling convention of functions that may end in tail calls. With few parameters and one result it is
-/// that of C.
+/// The calling convention of machine code ([`perilune_vm::machine::Code`]): of functions that may end in tail
+/// calls, save no registers, and keep their first parameter, a word, in the same register for good, their
+/// callees' too. Parameters and the result are where C has them.
 pub const JUMPING: clif::CallConv = clif::CallConv::Tail;
 
 /// The words of intermediate form, for those who build functions.
@@ -53,8 +55,8 @@ pub mod clif {
 }
 
 use clif::{
-    ExtFuncData, ExternalName, FuncRef, Function, FunctionBuilder, FunctionBuilderContext, Inst, InstBuilder,
-    InstructionData, Opcode, Signature, TrapCode, UserExternalName, UserFuncName, Value,
+    AbiParam, ExtFuncData, ExternalName, FuncRef, Function, FunctionBuilder, FunctionBuilderContext, Inst,
+    InstBuilder, InstructionData, Opcode, Signature, TrapCode, UserExternalName, UserFuncName, Value,
 };
 
 /// How much a backend checks and tells, besides compiling.
@@ -225,6 +227,7 @@ impl Backend {
                 return Ok(done);
             }
         }
+        call_from_outside(&mut context.func);
         let done = context.compile(&*self.isa, &mut ControlPlane::default());
         done.map_err(|error| explain(error.inner))?;
         let code = context.take_compiled_code().expect("compiled without an error");
@@ -274,6 +277,33 @@ pub fn sketch<R>(signature: Signature, build: impl FnOnce(&mut FunctionBuilder<'
     builder.finalize(*target);
     SKETCH.set(Some(sketch));
     result
+}
+
+/// Cranelift's code saves registers by the convention of C, and expects it of those that it calls: functions of
+/// our convention it calls as the program does. (One that it jumps to finds what is kept for good, which has been
+/// put back.)
+fn call_from_outside(func: &mut Function) {
+    let calls_by_ours = |func: &Function, inst: Inst| match func.dfg.insts[inst] {
+        InstructionData::CallIndirect { opcode: Opcode::CallIndirect, sig_ref, .. } => {
+            (func.dfg.signatures[sig_ref].call_conv == JUMPING).then_some(sig_ref)
+        }
+        _ => None,
+    };
+    let mut at = FuncCursor::new(func);
+    while at.next_block().is_some() {
+        while let Some(inst) = at.next_inst() {
+            let Some(own) = calls_by_ours(at.func, inst) else { continue };
+            let mut signature = at.func.dfg.signatures[own].clone();
+            assert_eq!(signature.params.len(), 4, "what is called from outside is machine code");
+            signature.call_conv = clif::CallConv::SystemV;
+            signature.params.push(AbiParam::new(clif::types::I64));
+            let signature = at.func.import_signature(signature);
+            let (callee, args) = at.func.dfg.inst_args(inst).split_first().expect("a callee");
+            let args: Vec<Value> = args.iter().copied().chain([*callee]).collect();
+            let enter = at.ins().iconst(clif::types::I64, machine::enter as *const () as i64);
+            at.func.replace(inst).call_indirect(signature, enter, &args);
+        }
+    }
 }
 
 /// Takes out what nobody uses the results of. The code generator does so as well, but leaves loads, and what

@@ -741,7 +741,7 @@ impl Compiler {
         entries.extend(built.map(|(call, entry)| (call + 1, entry)));
         // SAFETY: the address is that of a function of this signature, which does what `lower` says.
         let code = unsafe {
-            let run = std::mem::transmute::<usize, Run>(code.address());
+            let run = Run::at(code.address());
             let length = code.len();
             // What the code refers to: functions, counts, and points.
             let counts: Vec<_> =

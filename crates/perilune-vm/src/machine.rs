@@ -73,6 +73,7 @@ mod patience;
 mod points;
 mod room;
 mod rounds;
+mod run;
 mod site;
 mod stepper;
 mod stretch;
@@ -86,6 +87,7 @@ pub use log::{Log, Recording};
 pub use metamethods::{Ends, Operand, Operator};
 pub use paths::{AccessPlace, End, Hop, OperatorPlace, Path};
 pub use points::{Built, MOST_WORDS, Point, Protected, Unmade, Word};
+pub use run::{Code, KEEPS, Run, enter};
 pub use stepper::Stepper;
 pub use unexpected::{Role, Seen, Unexpected, name_of_register};
 
@@ -134,24 +136,30 @@ pub const FAILED: u64 = crate::interp::Exit::Error as u64;
 pub const LEAVE: u64 = crate::interp::Exit::Next as u64;
 /// Nothing has been done: the entry does not suit the values that are there. The interpreter does the
 /// instruction itself.
-pub const REFUSED: u64 = 3;
+pub const REFUSED: u64 = 4;
 /// As [`LEAVE`], because something was not as the code expects it to be. Code that does this too often is
 /// given up.
 pub const EXITED: u64 = 5;
 /// What [`layout::step`] answers if machine code may go on, at the `pc` that it finds in the frame's record.
-pub const STAY: u64 = 4;
+pub const STAY: u64 = 6;
 /// Whatever is not below this is the base of the frame that machine code was entered for: it has returned,
 /// its results are where its caller wants them, and the caller's frame is to go on.
 pub const CODES: u64 = 16;
 /// A bit beside such a base: the frame has not returned but been replaced, by a tail call that the
 /// interpreter has done, and is complete. Only machine code gets to see it: [`layout::follow`].
 pub const TAIL: u64 = 1;
+/// A base alone has none of these bits; every code, and a base with [`TAIL`], has one.
+pub const UNUSUAL: u64 = 7;
 
-/// The code of a prototype: runs it from entry `entry` on for the complete frame at `base`, a frame of a
-/// closure of `inst`. The result is one of [`RETURNED`], [`FAILED`], [`LEAVE`], [`EXITED`], [`REFUSED`]
-/// (never from [`MachineCode::START`]), or, from [`CODES`] on, a base, perhaps with [`TAIL`].
-pub type Run =
-    unsafe extern "C-unwind" fn(vm: *mut Vm, base: *mut Value, inst: *const ProtoInst, entry: u32) -> u64;
+const _: () = {
+    let codes = [RETURNED, FAILED, LEAVE, REFUSED, EXITED, STAY, TAIL];
+    let mut n = 0;
+    while n < codes.len() {
+        assert!(codes[n] & UNUSUAL != 0 && codes[n] < CODES, "a code is told from a base by these bits");
+        n += 1;
+    }
+    assert!(align_of::<Value>() as u64 > UNUSUAL, "a base has none of them");
+};
 
 /// From so many setbacks on an instance waits no longer for its next machine code.
 const MOST_SETBACKS: u8 = 20;
@@ -272,7 +280,7 @@ impl MachineCode {
     /// before it runs it. It counts its exits in `exits`; `memory` owns the code.
     ///
     /// # Safety
-    /// `run` has this length and does what [`Run`] says, for every frame of a closure of `proto`, and what
+    /// `run` has this length and does what [`Code`] says, for every frame of a closure of `proto`, and what
     /// this module's essay says; its code lives as long as `memory`.
     ///
     /// # Panics
@@ -603,7 +611,7 @@ impl Machine {
     /// Whether a run of it has been told, or may be found on a native stack: machine code calls machine code
     /// without telling.
     fn is_in_use(&self, code: &MachineCode, stacks: &[(usize, usize)]) -> bool {
-        let (low, high) = (code.run as usize, code.run as usize + code.length);
+        let (low, high) = (code.run.address(), code.run.address() + code.length);
         let mut run = self.runs;
         while !run.is_null() {
             let address = run as usize;
@@ -685,7 +693,7 @@ impl Vm {
             }
             let starts = code.starts;
             (*inst).code = if starts { code.stub.as_ptr() } else { code.proto.code.as_ptr() };
-            (*inst).native = if starts { code.run as *const () } else { std::ptr::null() };
+            (*inst).native = if starts { code.run.address() as *const () } else { std::ptr::null() };
             (*inst).machine = Arc::into_raw(code);
         }
         if !std::mem::replace(&mut self.lua.machine.any, true) {

@@ -136,9 +136,9 @@ fn a_function_can_call_itself() {
     assert_eq!(call1(&second, 21), 10946);
 }
 
-/// A function of two parameters, the second of which is the function to go on with, while the first is not 0.
+/// A function of a value that is kept, a number, and the function to go on with while that is not 0.
 fn countdown(builder: &mut FunctionBuilder<'_>) {
-    let [n, next] = begin(builder).try_into().expect("two parameters");
+    let [kept, n, next, entry] = begin(builder).try_into().expect("four parameters");
     let signature = builder.func.signature.clone();
     let signature = builder.import_signature(signature);
     let [done, on] = [(); 2].map(|()| builder.create_block());
@@ -156,9 +156,9 @@ fn countdown(builder: &mut FunctionBuilder<'_>) {
     let rest = builder.ins().isub(sum, wrong);
     let less = builder.ins().iadd_imm_s(n, -1);
     let left = builder.ins().iadd(less, rest);
-    builder.ins().return_call_indirect(signature, next, &[left, next]);
+    builder.ins().return_call_indirect(signature, next, &[kept, left, next, entry]);
     builder.switch_to_block(done);
-    let answer = builder.ins().iconst(types::I64, 7);
+    let answer = builder.ins().iadd_imm_s(kept, 7);
     builder.ins().return_(&[answer]);
     builder.seal_all_blocks();
 }
@@ -168,9 +168,9 @@ extern "C" fn identity(a: i64) -> i64 {
 }
 
 #[test]
-fn a_function_that_ends_in_tail_calls_is_one_of_c() {
+fn who_calls_machine_code_from_outside_finds_registers_as_they_were() {
     let mut backend = backend();
-    let compiled = backend.compile(signature_of(2, JUMPING), countdown).expect("compiles");
+    let compiled = backend.compile(signature_of(4, JUMPING), countdown).expect("compiles");
     let memory = memory();
     let code = memory.install(&compiled.bytes, Kind::Function).expect("there is room");
     // As deep as no stack is.
@@ -180,10 +180,13 @@ fn a_function_that_ends_in_tail_calls_is_one_of_c() {
     // change is said.
     unsafe {
         std::arch::asm!(
-            "call {run}",
-            run = in(reg) code.address(),
-            inout("rdi") 100_000_000i64 => _,
-            inout("rsi") code.address() => _,
+            "call {enter}",
+            enter = in(reg) perilune_vm::machine::enter as *const (),
+            inout("rdi") 1000i64 => _,
+            inout("rsi") 100_000_000i64 => _,
+            inout("rdx") code.address() => _,
+            inout("rcx") 0i64 => _,
+            inout("r8") code.address() => _,
             inout("r12") kept[0],
             inout("r13") kept[1],
             inout("r14") kept[2],
@@ -192,7 +195,7 @@ fn a_function_that_ends_in_tail_calls_is_one_of_c() {
             clobber_abi("C"),
         );
     }
-    assert_eq!((answer, kept), (7, [11, 12, 13, 14]));
+    assert_eq!((answer, kept), (1007, [11, 12, 13, 14]));
     free_at_once(code);
 }
 

@@ -45,8 +45,10 @@ use super::form::{Form, Name, Number, Way, Where};
 use super::intervals::Home;
 use super::moves::Spot;
 use super::scan::Allocation;
-use crate::backend::clif::{Inst, InstructionData, Opcode, Value};
+use crate::backend::JUMPING;
+use crate::backend::clif::{CallConv, Inst, InstructionData, Opcode, Value};
 use decode::{Does, Flags, Step, decode};
+use perilune_vm::machine::KEEPS;
 use state::{Shown, State, What};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
@@ -139,8 +141,13 @@ struct Checker<'a, 'f> {
 
 type Done = Result<(), Wrong>;
 
-/// Registers that a function leaves as they were, besides the stack's.
-const KEPT: [Reg; 6] = [3, RBP, 12, 13, 14, 15];
+/// Registers that a function of this convention leaves as they were, besides the stack's.
+fn kept(convention: CallConv) -> &'static [Reg] {
+    match convention {
+        JUMPING => &[KEEPS, RBP],
+        _ => &[3, RBP, 12, 13, 14, 15],
+    }
+}
 
 /// Looks at what has been written for the form.
 pub(super) fn check(form: &Form<'_>, found: &Allocation, bytes: &[u8], trace: &Trace) -> Done {
@@ -223,6 +230,7 @@ impl Checker<'_, '_> {
             Where::Float(bits) => What::Constant(bits),
             Where::Stack(slot, offset) => What::Address(self.trace.explicit[slot.as_u32() as usize] + offset),
             Where::StackPointer => What::Address(self.state.stack),
+            Where::Kept => What::Kept(KEEPS),
             Where::Within | Where::Nowhere => return None,
         })
     }
@@ -251,7 +259,8 @@ impl Checker<'_, '_> {
 
     /// When the function is called.
     fn entered(&self, mut state: State) -> State {
-        state.held.extend(KEPT.map(|r| (Spot::Integer(r), What::Kept(r))));
+        let kept = kept(self.form.func.signature.call_conv);
+        state.held.extend(kept.iter().map(|&r| (Spot::Integer(r), What::Kept(r))));
         let mut places = arguments();
         for &parameter in self.form.func.dfg.block_params(self.form.order[0]) {
             let spot = places.next(self.is_float(parameter)).expect("parameters are in registers");

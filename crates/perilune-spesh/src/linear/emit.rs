@@ -14,6 +14,7 @@ use super::{constant, slot};
 use crate::backend::clif::condcodes::{CondCode, FloatCC, IntCC};
 use crate::backend::clif::{Inst, InstructionData, Opcode, StackSlot, Type, Value, types};
 use crate::positions::{Place, Positions};
+use perilune_vm::machine::KEEPS;
 
 /// Moves that are made at once.
 type Moves = Vec<(Spot, From)>;
@@ -196,6 +197,7 @@ impl Emitter<'_, '_> {
             Where::Float(bits) => From::FloatConstant(bits),
             Where::Stack(slot, offset) => From::Address(self.in_slot(slot, offset)),
             Where::StackPointer => From::Address(Mem::at(RSP, 0)),
+            Where::Kept => From::Spot(Spot::Integer(KEEPS)),
             Where::Within | Where::Nowhere => unreachable!("what is passed has a place"),
         }
     }
@@ -231,6 +233,7 @@ impl Emitter<'_, '_> {
                 Operand::Reg(SCRATCH)
             }
             Where::StackPointer => Operand::Reg(RSP),
+            Where::Kept => Operand::Reg(KEEPS),
             Where::Within => match *self.form.within(value).expect("part of others") {
                 InstructionData::Load { arg, offset, .. } => Operand::Mem(self.address(arg, offset.into())),
                 _ => unreachable!("an operand is loaded"),

@@ -9,6 +9,7 @@
 use std::ops::Range;
 
 use super::intervals::ARGUMENTS;
+use crate::backend::JUMPING;
 use crate::backend::clif::{
     AbiParam, Block, BlockCall, CallConv, Function, Inst, InstructionData, Opcode, Signature, StackSlot,
     Type, Value, condcodes::FloatCC, types,
@@ -37,6 +38,9 @@ pub(super) enum Where {
     Float(u64),
     Stack(StackSlot, i32),
     StackPointer,
+    /// The first parameter of a function of the convention [`JUMPING`]: in its register wherever such
+    /// functions run.
+    Kept,
     /// Its instruction is part of those that use it.
     Within,
 }
@@ -145,7 +149,10 @@ impl<'f> Form<'f> {
             has_avx: target::has_avx(),
             cold: 0,
         };
-        if !is_known_call(&func.signature, ARGUMENTS.len()) {
+        let is_word = |param: &AbiParam| param.value_type == types::I64;
+        if !is_known_call(&func.signature, ARGUMENTS.len())
+            || func.signature.call_conv == JUMPING && !func.signature.params.first().is_some_and(is_word)
+        {
             return None;
         }
         form.set_order();
@@ -404,6 +411,7 @@ impl<'f> Form<'f> {
                 uses.user = number as Number;
             }
         }
+        let kept = self.kept();
         // Where each is written: with whom it is part of. Whether that has memory as its operand already.
         let mut written_at: Vec<Number> = (0..self.insts.len() as Number).collect();
         let mut has_memory = vec![false; self.insts.len()];
@@ -476,7 +484,10 @@ impl<'f> Form<'f> {
             for &param in dfg.block_params(self.order[place]) {
                 let is_own = self.is_itself(param);
                 if uses[param.as_u32() as usize].all > 0 && is_own {
-                    self.wheres[param.as_u32() as usize] = self.named(param);
+                    self.wheres[param.as_u32() as usize] = match Some(param) == kept {
+                        true => Where::Kept,
+                        false => self.named(param),
+                    };
                 }
             }
         }
@@ -566,10 +577,24 @@ impl<'f> Form<'f> {
                 let most = if opcode == Opcode::CallIndirect { usize::MAX } else { ARGUMENTS.len() };
                 // What changes no register gives nothing in one.
                 let gives = signature.call_conv != CallConv::PreserveAll || signature.returns.is_empty();
-                gives && is_known_call(signature, most)
+                // Who keeps a value for good keeps the caller's.
+                let first = dfg.inst_args(inst).get(1).map(|&value| self.value(value));
+                let keeps = signature.call_conv != JUMPING || first.is_some() && first == self.kept();
+                gives && keeps && is_known_call(signature, most)
             }
             _ => false,
         }
+    }
+
+    /// The value that is in the same register wherever functions of its convention run.
+    fn kept(&self) -> Option<Value> {
+        let first = self.func.dfg.block_params(self.order[0]).first();
+        first.copied().filter(|_| self.jumps())
+    }
+
+    /// Whether the function is of the convention [`JUMPING`]: it saves no registers, and has one for good.
+    pub(super) fn jumps(&self) -> bool {
+        self.func.signature.call_conv == JUMPING
     }
 
     fn named(&mut self, value: Value) -> Where {

@@ -7,6 +7,7 @@
 //! the end of the block that passes it.
 
 use super::form::{Class, Form, Name, Need};
+use crate::backend::JUMPING;
 use crate::backend::clif::{CallConv, InstructionData, Opcode};
 use smallvec::SmallVec;
 
@@ -381,6 +382,8 @@ impl Interval {
 pub(super) struct Taken {
     /// Calls, which change all of [`CHANGED`] and all floats.
     pub calls: Vec<Range>,
+    /// Those of them that change all others, too.
+    pub thorough: Vec<Range>,
     /// For each register for integers what else changes it, in order.
     pub integers: [Vec<Range>; 16],
     /// What else changes floats.
@@ -395,7 +398,8 @@ impl Taken {
         if own.class == Class::Float {
             return [and(&self.floats); 16];
         }
-        let mut first = [u32::MAX; 16];
+        let thorough = own.meets_ranges(&self.thorough).unwrap_or(u32::MAX);
+        let mut first = [thorough; 16];
         for r in CHANGED {
             first[r as usize] = and(&self.integers[r as usize]);
         }
@@ -409,7 +413,8 @@ pub(super) const CHANGED: [u8; 9] = [0, 1, 2, 6, 7, 8, 9, 10, 11];
 pub(super) const ARGUMENTS: [u8; 6] = [7, 6, 2, 1, 8, 9];
 
 pub(super) fn taken(form: &Form<'_>) -> Taken {
-    let mut taken = Taken { calls: Vec::new(), integers: Default::default(), floats: Vec::new() };
+    let (calls, thorough) = (Vec::new(), Vec::new());
+    let mut taken = Taken { calls, thorough, integers: Default::default(), floats: Vec::new() };
     for (number, inst) in form.insts.iter().enumerate() {
         let Some(inst) = *inst else { continue };
         let at = 4 * number as u32;
@@ -428,6 +433,9 @@ pub(super) fn taken(form: &Form<'_>) -> Taken {
                     }
                 } else {
                     taken.calls.push((at + 1, at + 2));
+                    if signature.call_conv == JUMPING {
+                        taken.thorough.push((at + 1, at + 2));
+                    }
                 }
             }
             (Opcode::Udiv | Opcode::Urem | Opcode::Sdiv | Opcode::Srem | Opcode::Umulhi, _) => {

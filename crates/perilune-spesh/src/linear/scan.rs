@@ -18,6 +18,8 @@ use std::collections::BinaryHeap;
 /// Registers for integers, in the order in which they are given out: those first that nobody has to save. RSP
 /// and RBP are the stack's, R11 is for what is moved.
 const INTEGERS: [u8; 13] = [0, 1, 2, 6, 7, 8, 9, 10, 3, 12, 13, 14, 15];
+/// The same without the one that is kept for good.
+const INTEGERS_BUT_ONE: [u8; 12] = [0, 1, 2, 6, 7, 8, 9, 10, 12, 13, 14, 15];
 /// Those for floats; the last one is for what is moved.
 const FLOATS: [u8; 15] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14];
 
@@ -227,22 +229,24 @@ impl Scan<'_, '_> {
         });
     }
 
-    fn registers(class: Class) -> &'static [u8] {
+    fn registers(&self, class: Class) -> &'static [u8] {
         match class {
+            Class::Integer if self.form.jumps() => &INTEGERS_BUT_ONE,
             Class::Integer => &INTEGERS,
             Class::Float => &FLOATS,
         }
     }
 
-    fn is_saved(class: Class, r: u8) -> bool {
-        class == Class::Integer && !CHANGED.contains(&r)
+    /// Whether the function has to leave the register as it was.
+    fn is_saved(&self, class: Class, r: u8) -> bool {
+        class == Class::Integer && !self.form.jumps() && !CHANGED.contains(&r)
     }
 
     /// Up to where each register is free for this part.
     fn free_until(&self, part: u32) -> [u32; 16] {
         let own = &self.parts[part as usize];
         let mut free = [0; 16];
-        for &r in Self::registers(own.class) {
+        for &r in self.registers(own.class) {
             free[r as usize] = u32::MAX;
         }
         for &other in &self.active {
@@ -285,22 +289,22 @@ impl Scan<'_, '_> {
         let wish = self.wishes[own.name as usize];
         let wished = [wish.other.and_then(|other| self.first[other as usize]), wish.register];
         for r in [self.first[own.name as usize]].into_iter().chain(wished).flatten() {
-            if Self::registers(class).contains(&r) && suffices(r) {
+            if self.registers(class).contains(&r) && suffices(r) {
                 self.give(part, r, free[r as usize]);
                 return true;
             }
         }
-        let enough = Self::registers(class).iter().copied().filter(|&r| suffices(r));
+        let enough = self.registers(class).iter().copied().filter(|&r| suffices(r));
         // One that is free for no longer than is needed, so that others are; one that is saved already.
         let best = enough.min_by_key(|&r| {
-            let must_be_saved = Self::is_saved(class, r) && self.saved & 1 << r == 0;
-            (must_be_saved, Self::is_saved(class, r), free[r as usize].min(end))
+            let must_be_saved = self.is_saved(class, r) && self.saved & 1 << r == 0;
+            (must_be_saved, self.is_saved(class, r), free[r as usize].min(end))
         });
         if let Some(r) = best {
             self.give(part, r, free[r as usize]);
             return true;
         }
-        let longest = Self::registers(class).iter().copied().max_by_key(|&r| free[r as usize]);
+        let longest = self.registers(class).iter().copied().max_by_key(|&r| free[r as usize]);
         let r = longest.expect("there are registers");
         let until = free[r as usize];
         // It has to be free where the part is made, or read, and until the instruction is over.
@@ -327,7 +331,7 @@ impl Scan<'_, '_> {
         let own = self.part(part);
         own.home = Some(Home::Register(r));
         let (class, name) = (own.class, own.name as usize);
-        if Self::is_saved(class, r) {
+        if self.is_saved(class, r) {
             self.saved |= 1 << r;
         }
         self.first[name].get_or_insert(r);
@@ -462,7 +466,7 @@ impl Scan<'_, '_> {
         let class = own.class;
         let costs = self.eviction_costs(part);
         let taken = self.taken.meets(own);
-        let registers = Self::registers(class).iter().copied().filter(|&r| taken[r as usize] >= wanted);
+        let registers = self.registers(class).iter().copied().filter(|&r| taken[r as usize] >= wanted);
         let Some(r) = registers.min_by_key(|&r| costs[r as usize]) else { return false };
         if costs[r as usize] >= most {
             return false;
@@ -533,7 +537,7 @@ impl Scan<'_, '_> {
             _ => costs[r as usize],
         };
         let best = |&r: &u8| (cost(r), std::cmp::Reverse(next[r as usize]));
-        let r = Self::registers(class).iter().copied().min_by_key(best).expect("there are registers");
+        let r = self.registers(class).iter().copied().min_by_key(best).expect("there are registers");
         let is_last = next[r as usize] <= first.at || cost(r) >= self.reload_cost(part, start + 1);
         if is_last && !(first.must && first.at / 4 == start / 4) {
             return self.wait_until(part, first);

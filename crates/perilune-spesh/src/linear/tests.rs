@@ -130,7 +130,7 @@ impl Bench {
         self.memory.fill(&mut Random::new(input.filled));
         let mut words = input.words;
         words[0] = self.memory.address();
-        let mut left = run(code.address(), &words, &input.floats);
+        let mut left = run(code.address(), &words, &input.floats, given.jumps());
         // What is not said of results is anything.
         let (mut words, mut floats) = (left.words.iter_mut(), left.floats.iter_mut());
         for kind in &given.results {

@@ -2,11 +2,11 @@
 
 use super::callable::calls_tables;
 use super::inline::tail_native;
-use super::{Lowering, Ty, Val};
+use super::{Lowering, Register, Ty, Val};
 use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
 use perilune_syntax::{Op, Proto};
 use perilune_vm::Tag;
-use perilune_vm::machine::{CODES, EXITED, Ends, LEAVE, Log, MachineCode, RETURNED, layout};
+use perilune_vm::machine::{CODES, EXITED, Ends, LEAVE, Log, MachineCode, RETURNED, UNUSUAL, layout};
 use perilune_vm::{Effect, Intrinsic, Native, Quick};
 
 /// From a frame's base to its function, where results go.
@@ -148,36 +148,47 @@ impl<'a> Lowering<'a, '_> {
         let call = self.b.ins().call_indirect(self.run, run, &[vm, frame, inst, start]);
         let answer = self.b.inst_results(call)[0];
         self.take_base(answer, window);
+        self.reload();
     }
 
     /// What machine code answers that was called for the frame on this window: the base is known again, or
     /// the code is left.
     fn take_base(&mut self, answer: Val, window: usize) {
-        let [other, done] = [(); 2].map(|()| self.b.create_block());
-        self.b.set_cold_block(other);
-        let to = self.b.append_block_param(done, types::I64);
-        // Hardly ever is the stack somewhere else.
-        let base = self.b.use_var(self.base);
-        let called = self.iadd_imm(base, Self::slot(window) as i64);
-        let same = self.b.ins().icmp(IntCC::Equal, answer, called);
-        self.b.ins().brif(same, done, &[base.into()], other, &[]);
-        self.go_to(other);
-        // All that called a coroutine's function come here when it yields.
-        let is_base = self.icmp_imm(IntCC::UnsignedGreaterThanOrEqual, answer, CODES as i64);
+        let done = self.b.create_block();
+        let frame = self.b.append_block_param(done, types::I64);
+        let bits = self.band_imm(answer, UNUSUAL as i64);
+        let is_base = self.icmp_imm(IntCC::Equal, bits, 0);
         let unusual = self.cold_block(0);
-        self.or_leave_with(is_base, (unusual, &[]), answer);
+        self.b.ins().brif(is_base, done, &[answer.into()], unusual, &[]);
         self.go_to(unusual);
-        // A tail call of the callee that the interpreter has done is followed.
-        let vm = self.copied(self.vm);
-        let followed = self.leaf(layout::follow(), &[vm, answer]);
+        // All that called a coroutine's function come here when it yields. A tail call of the callee that the
+        // interpreter has done is followed.
+        let vm = self.vm;
+        let followed = self.common(layout::follow(), &[vm, answer]);
         let is_base = self.icmp_imm(IntCC::UnsignedGreaterThanOrEqual, followed, CODES as i64);
-        let moved = self.cold_block(0);
-        self.or_leave_with(is_base, (moved, &[]), followed);
-        self.go_to(moved);
-        let base = self.iadd_imm(followed, -Self::slot(window) as i64);
-        self.b.ins().jump(done, &[base.into()]);
+        self.or_leave_with(is_base, (done, &[followed]), followed);
         self.go_to(done);
-        self.b.def_var(self.base, to);
+        // The stack may be somewhere else.
+        let base = self.iadd_imm(frame, -Self::slot(window) as i64);
+        self.b.def_var(self.base, base);
+    }
+
+    /// What is known of registers is in their slots, which a call leaves as they are: it is loaded again, where
+    /// it is needed, and need not be kept meanwhile.
+    fn reload(&mut self) {
+        let base = self.b.use_var(self.base);
+        for r in 0..self.registers() {
+            let Some(Register { ty, dirty: false, .. }) = self.register(r) else { continue };
+            if matches!(ty, Ty::Any | Ty::Number | Ty::Unmade) {
+                continue;
+            }
+            let (class, variable) = match ty {
+                Ty::Float => (types::F64, self.floats[r]),
+                _ => (types::I64, self.ints[r]),
+            };
+            let val = self.load(class, base, Self::slot(r) + layout::PAYLOAD);
+            self.b.def_var(variable, val);
+        }
     }
 
     /// `TAILCALL`: a function that has machine code takes this frame's place, on the native stack as well: a

@@ -178,8 +178,11 @@ impl Lowering<'_, '_> {
 
     /// The same value in a register of its own. Arguments of calls have to be in certain registers of the
     /// processor, and the allocator takes that for a wish of all that the value is in: where it is used on
-    /// ways that are hardly ever taken, the others would pay for it.
+    /// ways that are hardly ever taken, the others would pay for it. (The state is in the same one for good.)
     pub(super) fn copied(&mut self, val: Val) -> Val {
+        if val == self.vm {
+            return val;
+        }
         let zero = self.small_for(val, 0);
         self.b.ins().iadd(val, zero)
     }

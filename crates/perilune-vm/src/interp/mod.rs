@@ -50,11 +50,11 @@ use perilune_syntax::{Instr, Op};
 #[repr(u32)]
 pub enum Exit {
     /// The entry frame returned; its results end at the top of the stack.
-    Return = 0,
+    Return = 1,
     /// An error left the entry frame; its value is in the `Vm`.
-    Error = 1,
+    Error = 2,
     /// Loop dispatch only: go on with the registers stored in the `Vm`.
-    Next = 2,
+    Next = 3,
 }
 
 /// What a slow path leaves behind.

@@ -106,7 +106,7 @@ unsafe fn run_directly(
         let ran = Ran::of(vm, base, code);
         // A native that machine code has called leaves this as it is.
         let outer = (*vm).set_machine_running(true);
-        let answer = ((*code).run)(vm, base, inst, MachineCode::START);
+        let answer = (*code).run.call(vm, base, inst, MachineCode::START);
         if answer == RETURNED {
             (*vm).lua.machine.end(active);
             (*vm).set_machine_running(outer);

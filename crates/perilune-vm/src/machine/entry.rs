@@ -449,7 +449,7 @@ unsafe fn run_untimed(
         (*vm).lua.machine.begin(active);
         let ran = Ran::of(vm, base, code);
         let outer = (*vm).set_machine_running(true);
-        let answer = ((*code).run)(vm, base, inst, entry);
+        let answer = (*code).run.call(vm, base, inst, entry);
         ended(vm, ran, active, outer, answer)
     }
 }
@@ -594,8 +594,7 @@ pub(crate) unsafe extern "C-unwind" fn follow(vm: *mut Vm, mut answer: u64) -> u
             }
             // As machine code calls it. If its instance dies meanwhile, its addresses on the native stack
             // keep the code.
-            let run: Run = std::mem::transmute::<*const (), Run>((*inst).native);
-            answer = run(vm, base, inst, MachineCode::START);
+            answer = Run::at((*inst).native as usize).call(vm, base, inst, MachineCode::START);
         }
         answer
     }
@@ -611,7 +610,7 @@ pub(crate) unsafe extern "C-unwind" fn follow(vm: *mut Vm, mut answer: u64) -> u
 pub(super) unsafe fn start_at(vm: *mut Vm, base: *mut Value, inst: *mut ProtoInst, entry: u32) -> u64 {
     // SAFETY: the caller's promise. The code lives while its addresses are on the native stack, as that of a
     // function which machine code calls itself.
-    unsafe { ((*(*inst).machine).run)(vm, base, inst, entry) }
+    unsafe { (*(*inst).machine).run.call(vm, base, inst, entry) }
 }
 
 /// A frame that has begun an instruction, which may take it some time.

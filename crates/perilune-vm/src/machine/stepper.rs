@@ -2,7 +2,7 @@
 //! itself at work, without a compiler: whatever a program does, it does the same with every function entered,
 //! stepped through and left in this way.
 
-use super::{LOOP_ENTRIES, MachineCode, STAY, Specializer, step};
+use super::{LOOP_ENTRIES, MachineCode, Run, STAY, Specializer, step};
 use crate::Vm;
 use crate::frame::frame;
 use crate::object::ProtoInst;
@@ -37,7 +37,7 @@ impl Specializer for Stepper {
         let code = unsafe {
             MachineCode::new(
                 Arc::clone(proto),
-                (run, 0),
+                (Run::of(run), 0),
                 true,
                 &entries,
                 &[],

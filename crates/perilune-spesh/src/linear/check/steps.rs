@@ -5,8 +5,9 @@ use super::super::intervals::ARGUMENTS;
 use super::super::moves::Spot;
 use super::decode::{self, At, Does};
 use super::state::{Shown, What};
-use super::{Checker, Done, KEPT, Read};
+use super::{Checker, Done, Read, kept};
 use crate::backend::clif::{CallConv, InstructionData, Opcode, Value};
+use perilune_vm::machine::KEEPS;
 
 /// Where words and floats are that are given one after the other.
 pub(super) struct Places<'a> {
@@ -71,7 +72,9 @@ impl Checker<'_, '_> {
 
     /// Something is computed from what is here.
     fn read(&mut self, spot: Spot, is_source: bool) -> Done {
-        if spot == Spot::Integer(RSP) {
+        let kept = Spot::Integer(KEEPS);
+        let is_kept = self.form.jumps() && spot == kept && self.state.holds(kept, What::Kept(KEEPS));
+        if spot == Spot::Integer(RSP) || is_kept {
             return Ok(());
         }
         self.unread.retain(|&unread| unread != spot);
@@ -333,10 +336,12 @@ impl Checker<'_, '_> {
         let Some(&InstructionData::CallIndirect { sig_ref, .. }) = self.data() else {
             unreachable!("a call")
         };
-        let keeps_all = self.form.func.dfg.signatures[sig_ref].call_conv == CallConv::PreserveAll;
+        let convention = self.form.func.dfg.signatures[sig_ref].call_conv;
+        let keeps_all = convention == CallConv::PreserveAll;
+        let kept = kept(convention);
         let lowest = self.lowest;
         self.state.held.retain(|&(spot, what)| match spot {
-            Spot::Integer(r) => keeps_all && what != What::New || KEPT.contains(&r),
+            Spot::Integer(r) => keeps_all && what != What::New || kept.contains(&r),
             Spot::Float(_) => keeps_all && what != What::New,
             // The callee's, if it is an argument.
             Spot::Slot(offset) => offset >= lowest,
@@ -373,8 +378,8 @@ impl Checker<'_, '_> {
         if self.state.stack != 8 {
             return self.wrong(format!("the stack is left {} bytes off", self.state.stack - 8));
         }
-        let is_other = |r: &Reg| !self.state.holds(Spot::Integer(*r), What::Kept(*r));
-        if let Some(r) = KEPT.into_iter().find(is_other) {
+        let is_other = |r: &&Reg| !self.state.holds(Spot::Integer(**r), What::Kept(**r));
+        if let Some(&r) = kept(self.form.func.signature.call_conv).iter().find(is_other) {
             return self.wrong(format!("a register is not as it was: {}", self.held_at(Spot::Integer(r))));
         }
         self.is_reached = false;

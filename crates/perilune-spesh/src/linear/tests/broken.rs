@@ -294,7 +294,12 @@ fn what_is_wrong_is_said() {
         wrong.expect_err("a mistake").to_string()
     };
     // The call is not said to change registers.
-    let none = intervals::Taken { calls: Vec::new(), integers: Default::default(), floats: Vec::new() };
+    let none = intervals::Taken {
+        calls: Vec::new(),
+        thorough: Vec::new(),
+        integers: Default::default(),
+        floats: Vec::new(),
+    };
     let said = wrong(&scan::allocate(&form, &needed.sets, intervals(), &none));
     assert_eq!(
         said,

@@ -51,6 +51,10 @@ impl Given {
         Given { parameters, results: results.to_vec(), convention }
     }
 
+    pub(super) fn jumps(&self) -> bool {
+        self.convention == JUMPING
+    }
+
     pub(super) fn signature(&self) -> Signature {
         signature(self.convention, &self.parameters, &self.results)
     }
@@ -88,7 +92,7 @@ pub(super) struct AtHand {
 pub(super) struct Maker<'a, 'f> {
     pub random: Random,
     pub b: &'a mut FunctionBuilder<'f>,
-    given: &'a Given,
+    pub given: &'a Given,
     /// A parameter.
     pub given_word: Option<Value>,
     /// The memory that functions work on.
@@ -491,6 +495,7 @@ impl Maker<'_, '_> {
                 && words <= 4
                 && callee.parameters.iter().all(|kind| matches!(kind, Kind::I64 | Kind::F64))
                 && callee.parameters.len() < 6
+                && callee.parameters.first() == Some(&Kind::I64)
         };
         let fitting: Vec<usize> = (0..CALLEES.len()).filter(|&n| fits(&CALLEES[n])).collect();
         let n = self.random.one_of(&fitting);
@@ -501,6 +506,8 @@ impl Maker<'_, '_> {
         {
             *last = self.sum_of_most();
         }
+        // What is kept for good is the callee's first parameter, too.
+        args[0] = self.at_hand.pointers[0].value;
         let callee = self.callee(n);
         let signature = signature(JUMPING, CALLEES[n].parameters, CALLEES[n].results);
         let signature = self.b.import_signature(signature);

@@ -1,13 +1,13 @@
 //! What random functions compute: values, memory, operations, conditions and calls.
 
 use super::make::{Maker, Pointer, signature, trusted};
-use super::outside::{CALLEES, Callee, FILLS, POINTED, REACH, TABLE};
+use super::outside::{CALLEES, Callee, FILLS, POINTED, REACH, TABLE, thorough};
 use super::random::{INTEGERS, Kind};
 use crate::backend::clif::condcodes::{FloatCC, IntCC};
 use crate::backend::clif::{
     CallConv, InstBuilder, MemFlagsData, Opcode, StackSlot, StackSlotData, StackSlotKind, Value, types,
 };
-use crate::backend::constant_at_start;
+use crate::backend::{JUMPING, constant_at_start};
 use crate::target;
 
 impl Maker<'_, '_> {
@@ -453,6 +453,9 @@ impl Maker<'_, '_> {
 
     /// Calls a function; the rare way is that which changes no register.
     pub(super) fn call(&mut self) {
+        if self.given.jumps() && self.random.one_in(3) {
+            return self.call_by_own_convention();
+        }
         let n = self.random.below(CALLEES.len());
         let callee = &CALLEES[n];
         let words = callee.parameters.iter().filter(|&&kind| kind != Kind::F64).count();
@@ -468,6 +471,18 @@ impl Maker<'_, '_> {
         for (&kind, value) in callee.results.iter().zip(results) {
             self.have(kind, value);
         }
+    }
+
+    /// Calls a function that changes all registers but the one that is kept for good.
+    fn call_by_own_convention(&mut self) {
+        let mut args = self.arguments(&[Kind::I64; 4]);
+        args[0] = self.at_hand.pointers[0].value;
+        let signature = signature(JUMPING, &[Kind::I64; 4], &[Kind::I64]);
+        let signature = self.b.import_signature(signature);
+        let address = self.integer(Kind::I64, thorough as *const () as i64);
+        let call = self.b.ins().call_indirect(signature, address, &args);
+        let result = self.b.inst_results(call)[0];
+        self.have(Kind::I64, result);
     }
 
     /// Its address: a constant, or from memory.

@@ -60,12 +60,20 @@ pub(super) struct Left {
 pub(super) const KEPT: [u64; 5] =
     [0x1111_0000_1111_0001, 0x2222_0000_2222_0002, 0x3333_0000_3333_0003, 0x4444_0000_4444_0004, 5];
 
-/// Runs a function of at most six words and eight floats.
-pub(super) fn run(code: usize, words: &[u64; 6], floats: &[u64; 8]) -> Left {
+/// Runs a function of at most six words and eight floats. One that `jumps` may change all registers but the
+/// first, which has the first word.
+pub(super) fn run(code: usize, words: &[u64; 6], floats: &[u64; 8], jumps: bool) -> Left {
     let mut left = Left { kept: KEPT, ..Left::default() };
+    if jumps {
+        left.kept[0] = words[0];
+    }
     // SAFETY: the code is that of a function of C with these parameters at most, which touches nothing but its
     // frame and the memory that the first word leads to.
     unsafe { enter(code, words, floats, &mut left) };
+    if jumps {
+        assert_eq!(left.kept[0], words[0], "a register is kept for good");
+        left.kept = KEPT;
+    }
     left
 }
 
@@ -222,6 +230,12 @@ extern "C" fn of_float(x: f64) -> f64 {
     result
 }
 
+extern "C" fn of_both(a: u64, x: f64) -> f64 {
+    let result = f64::from_bits(stirred(&[a, x.to_bits()]));
+    scramble();
+    result
+}
+
 #[allow(clippy::too_many_arguments)]
 extern "C" fn of_floats(x: f64, y: f64, z: f64, a: u64, p: f64, q: f64, r: f64, s: f64, t: f64) -> f64 {
     let bits = [x, y, z, p, q, r, s, t].map(f64::to_bits);
@@ -249,6 +263,48 @@ extern "C" fn exchange(at: *mut u64, by: u64) -> u64 {
     was
 }
 
+/// By the convention of machine code: changes all registers that it may, and gives back what comes of its
+/// parameters, the last of which has 32 bits, and of the register that is kept for good.
+#[unsafe(naked)]
+pub(super) unsafe extern "C" fn thorough() {
+    std::arch::naked_asm!(
+        "mov ecx, ecx",
+        "lea rax, [rdi + 2*rsi]",
+        "lea rax, [rax + 4*rdx]",
+        "lea rax, [rax + 8*rcx]",
+        "xor rax, rbx",
+        "mov r11, -1",
+        "mov rcx, r11",
+        "mov rdx, r11",
+        "mov rsi, r11",
+        "mov rdi, r11",
+        "mov r8, r11",
+        "mov r9, r11",
+        "mov r10, r11",
+        "mov r12, r11",
+        "mov r13, r11",
+        "mov r14, r11",
+        "mov r15, r11",
+        "movq xmm0, r11",
+        "movq xmm1, r11",
+        "movq xmm2, r11",
+        "movq xmm3, r11",
+        "movq xmm4, r11",
+        "movq xmm5, r11",
+        "movq xmm6, r11",
+        "movq xmm7, r11",
+        "movq xmm8, r11",
+        "movq xmm9, r11",
+        "movq xmm10, r11",
+        "movq xmm11, r11",
+        "movq xmm12, r11",
+        "movq xmm13, r11",
+        "movq xmm14, r11",
+        "movq xmm15, r11",
+        "ret",
+    )
+}
+
 macro_rules! callee {
     ($name:ident, $parameters:expr, $results:expr) => {
         Callee { address: || $name as *const () as usize, parameters: &$parameters, results: &$results }
@@ -258,7 +314,7 @@ macro_rules! callee {
 /// Bytes that functions with a pointer work on.
 pub(super) const POINTED: i64 = 24;
 
-pub(super) static CALLEES: [Callee; 18] = [
+pub(super) static CALLEES: [Callee; 19] = [
     callee!(of_none, [], [I64]),
     callee!(of_one, [I64], [I64]),
     callee!(of_two, [I64; 2], [I64]),
@@ -277,6 +333,7 @@ pub(super) static CALLEES: [Callee; 18] = [
     callee!(store_three, [Pointer, I64], []),
     callee!(exchange, [Pointer, I64], [I64]),
     callee!(exchange, [Pointer, I64], []),
+    callee!(of_both, [I64, F64], [F64]),
 ];
 
 /// The one of them that fills what it is given.
