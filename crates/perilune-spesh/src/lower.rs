@@ -808,6 +808,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         self.or_leave_with(stays, (on, &[]), exit);
         self.go_to(on);
         self.forget(at);
+        self.records_are_there();
         self.come_back(at);
     }
 

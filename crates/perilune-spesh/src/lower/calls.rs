@@ -1,6 +1,7 @@
 //! Calls and returns.
 
 use super::callable::calls_tables;
+use super::facts::Fact;
 use super::inline::tail_native;
 use super::{Lowering, Register, Ty, Val};
 use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
@@ -135,13 +136,16 @@ impl<'a> Lowering<'a, '_> {
         arguments: Arguments,
         words: (u64, u64),
     ) {
-        let (vm, base) = (self.vm, self.b.use_var(self.base));
+        let vm = self.vm;
         self.pad(&callee, arguments);
         let Callee { frame, window, inst, run, .. } = callee;
         // The record.
-        let pc = self.position(at + 1);
         self.write_records();
-        self.store(pc, base, self.record(layout::FRAME_PC));
+        if words.1 != layout::PLAIN_SECOND_WORD {
+            // The callee asks, and would wait for half of it.
+            self.forget_fact(Fact::Position(self.frame));
+        }
+        self.write_position(self.frame, at + 1);
         let constants = self.load(types::I64, inst, layout::INST_CONSTANTS);
         self.store_record(frame, 0, words, constants);
         let start = self.b.ins().iconst(types::I32, MachineCode::START as i64);

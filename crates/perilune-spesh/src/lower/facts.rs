@@ -142,6 +142,11 @@ pub(super) enum Fact {
     /// The value is a float that has been a key of arrays: the number of the element from 0, which no array has
     /// if it is no integer. Not hoisted.
     Number(Name),
+    /// The record of an inlined frame has been written, and where its caller goes on. That lasts as long as the
+    /// frame: who would change it leaves the code. Not hoisted.
+    Record(FrameNumber),
+    /// The record of a frame has a position in its function. Not hoisted.
+    Position(FrameNumber),
 }
 
 /// An [`ArrayKind`], in order.
@@ -176,7 +181,12 @@ impl Fact {
             | Fact::Elements(name, _)
             | Fact::Element(name, _)
             | Fact::Number(name) => Some(name),
-            Fact::Room(_) | Fact::Upvalue(..) | Fact::Global(..) | Fact::StringMethod(..) => None,
+            Fact::Room(_)
+            | Fact::Upvalue(..)
+            | Fact::Global(..)
+            | Fact::StringMethod(..)
+            | Fact::Record(_)
+            | Fact::Position(_) => None,
             Fact::UpvalueTable(frame, n) => Some(Name::Upvalue(frame, n)),
             Fact::GlobalTable(frame, _, _, cache) => Some(Name::Global(frame, cache)),
         }
@@ -216,6 +226,8 @@ impl Fact {
                 | Fact::Held(_)
                 | Fact::Entry(..)
                 | Fact::Number(_)
+                | Fact::Record(_)
+                | Fact::Position(_)
         )
     }
 
@@ -228,6 +240,8 @@ impl Fact {
                 | Fact::Function(..)
                 | Fact::Elements(..)
                 | Fact::Number(_)
+                | Fact::Record(_)
+                | Fact::Position(_)
         ) && !self.any_name(Name::is_of_variable)
     }
 
@@ -239,6 +253,8 @@ impl Fact {
             | Fact::Global(frame, ..)
             | Fact::GlobalTable(frame, ..)
             | Fact::StringMethod(frame, ..)
+            | Fact::Record(frame)
+            | Fact::Position(frame)
             | Fact::Node(_, frame, ..)
             | Fact::Class(_, frame, ..) => frame,
             Fact::Room(_)
@@ -294,7 +310,9 @@ impl Fact {
             | Fact::Global(..)
             | Fact::UpvalueTable(..)
             | Fact::GlobalTable(..)
-            | Fact::StringMethod(..) => self,
+            | Fact::StringMethod(..)
+            | Fact::Record(_)
+            | Fact::Position(_) => self,
         }
     }
 }
@@ -572,7 +590,9 @@ impl Lowering<'_, '_> {
                 self.keep_too(fact, node);
             }
             (
-                Fact::Fresh(_)
+                Fact::Record(_)
+                | Fact::Position(_)
+                | Fact::Fresh(_)
                 | Fact::Extensible(_)
                 | Fact::Fields(..)
                 | Fact::Part(..)
@@ -686,7 +706,9 @@ impl Lowering<'_, '_> {
             | Fact::Extensible(_)
             | Fact::Fields(..)
             | Fact::Native(..)
-            | Fact::NativeClosure(..) => 0,
+            | Fact::NativeClosure(..)
+            | Fact::Record(_)
+            | Fact::Position(_) => 0,
             _ => 1,
         };
         assert!(
@@ -695,6 +717,13 @@ impl Lowering<'_, '_> {
         );
         let variables = self.variables(fact);
         variables[..count].iter().map(|v| self.b.use_var(*v)).collect()
+    }
+
+    /// The fact is not known to hold.
+    pub(super) fn forget_fact(&mut self, fact: Fact) {
+        if let Some(now) = &mut self.now {
+            now.facts.remove(&fact);
+        }
     }
 
     /// The fact holds from here on.

@@ -452,17 +452,46 @@ impl<'a> Lowering<'a, '_> {
         while let Some(call) = self.frames[frame as usize].call {
             let own = &self.frames[frame as usize];
             let (caller, window, constants) = (own.caller, own.window, own.constants);
-            let callers = self.frames[caller as usize].window;
-            let words = self.record_words(frame, call);
-            let base = self.b.use_var(self.base);
-            let pc = self.position(call + 1);
-            self.store(pc, base, layout::FRAME_PC + Self::slot(callers));
-            self.store_record(base, Self::slot(window), words, constants);
+            if !self.has(Fact::Record(frame)) {
+                let words = self.record_words(frame, call);
+                self.write_position(caller, call + 1);
+                let base = self.b.use_var(self.base);
+                self.store_record(base, Self::slot(window), words, constants);
+                self.keep(Fact::Record(frame), Vec::new());
+            }
             if let Some(pcall) = self.protected(frame, call) {
                 nested = Some(self.write_pcall(&pcall, nested));
             }
             frame = caller;
         }
+    }
+
+    /// The interpreter has done an instruction: records are written, and where their frames go on.
+    pub(super) fn records_are_there(&mut self) {
+        let mut frame = self.frame;
+        self.keep(Fact::Position(frame), Vec::new());
+        while self.frames[frame as usize].call.is_some() {
+            self.keep(Fact::Record(frame), Vec::new());
+            frame = self.frames[frame as usize].caller;
+            self.keep(Fact::Position(frame), Vec::new());
+        }
+    }
+
+    /// Writes into the record of this frame that it goes on at instruction `at`. Half of the address is enough
+    /// where the rest is what it was.
+    pub(super) fn write_position(&mut self, frame: FrameNumber, at: usize) {
+        let of = &self.frames[frame as usize];
+        let place = layout::FRAME_PC + Self::slot(of.window);
+        let code = of.log.proto().code.as_ptr_range();
+        let is_half_enough = (code.start as u64) >> 32 == (code.end as u64) >> 32;
+        let base = self.b.use_var(self.base);
+        let address = self.address_of_instruction(at);
+        let position = match is_half_enough && self.has(Fact::Position(frame)) {
+            true => self.b.ins().iconst(types::I32, i64::from(address as u32)),
+            false => self.b.ins().iconst(types::I64, address as i64),
+        };
+        self.store(position, base, place);
+        self.keep(Fact::Position(frame), Vec::new());
     }
 
     /// Writes the record of a frame whose base lies so far from `base`, but for its position.

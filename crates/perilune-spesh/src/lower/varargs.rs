@@ -290,6 +290,8 @@ impl Lowering<'_, '_> {
         let own = after.facts.iter().filter(|fact| fact.is_outer());
         let held = own.map(|&fact| (fact, self.holder(&after, fact)));
         let held: Vec<_> = held.filter_map(|(fact, r)| Some((fact, r?))).collect();
+        // Whoever enters comes from the interpreter.
+        let is_positioned = after.facts.contains(&Fact::Position(0));
         after.facts = held.iter().map(|(fact, _)| *fact).collect();
         let joined = self.b.create_block();
         self.b.ins().jump(joined, &[]);
@@ -308,6 +310,9 @@ impl Lowering<'_, '_> {
             }
         }
         self.b.ins().jump(joined, &[]);
+        if is_positioned {
+            after.facts.insert(Fact::Position(0));
+        }
         self.go_to(joined);
         self.now = Some(after);
     }
