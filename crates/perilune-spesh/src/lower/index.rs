@@ -320,7 +320,11 @@ impl Lowering<'_, '_> {
             }
             _ => stored.payload,
         };
-        let done = self.leaf(leaf, &[vm, table, key, payload, tag]);
+        // It grows often enough not to be worth saving all registers.
+        let done = match leaf == layout::append() {
+            true => self.common(leaf, &[vm, table, key, payload, tag]),
+            false => self.leaf(leaf, &[vm, table, key, payload, tag]),
+        };
         let done = self.icmp_imm(IntCC::NotEqual, done, NOT_DONE as i64);
         self.if_done(done, slow);
     }
@@ -408,6 +412,8 @@ impl Lowering<'_, '_> {
         } else if let (Some(miss), Some(early)) = (miss, early) {
             let same = miss.before.as_ref().zip(early.before.as_ref()).is_some_and(|(a, b)| a.has_same(b));
             let grows = if same { early.block } else { self.b.create_block() };
+            // An array grows more and more rarely, and what is in registers stays there for the other rounds.
+            [grows, early.block].into_iter().for_each(|block| self.b.set_cold_block(block));
             let before = miss.before.clone();
             self.join_with(at, miss, |this| {
                 this.append((name, table), (array, index, kind), &stored, grows);
