@@ -246,15 +246,31 @@ impl Lowering<'_, '_> {
         self.edge(to);
     }
 
+    /// The step of the loop of integers that the `FORPREP` at `at` begins, if it is a constant.
+    fn step_of(&self, at: usize) -> Option<i64> {
+        let (prep, before) = (self.code(at), self.code(at.checked_sub(1)?));
+        let is_loaded = before.op() == Some(Op::LoadI) && before.a() == prep.a() + 2;
+        // What is jumped to after the step was loaded may have another one.
+        let is_constant = prep.op() == Some(Op::ForPrep) && is_loaded && !self.blocks.contains_key(&at);
+        is_constant.then(|| i64::from(before.sj())).filter(|step| *step != 0)
+    }
+
     /// `FORLOOP`, of whose three registers the type is known.
     fn for_loop(&mut self, at: usize) {
         let i = self.code(at);
         let a = i.a() as usize;
         let head = self.target(at).expect("a verified jump");
         self.guard_loop(at, a, head);
-        let [Some(index), Some(limit), Some(step)] = [a, a + 1, a + 2].map(|r| self.known(r)) else {
+        let [Some(index), Some(limit)] = [a, a + 1].map(|r| self.known(r)) else {
             return self.step_and_jump(at);
         };
+        let step = match head.checked_sub(1).and_then(|prep| self.step_of(prep)) {
+            Some(step) if index.ty == Ty::Int => {
+                Some(Known { ty: Ty::Int, val: self.b.ins().iconst(types::I64, step) })
+            }
+            _ => self.known(a + 2),
+        };
+        let Some(step) = step else { return self.step_and_jump(at) };
         let condition = match index.ty {
             Ty::Int => self.icmp_imm(IntCC::NotEqual, limit.val, 0),
             Ty::Float => {
@@ -543,14 +559,10 @@ impl Lowering<'_, '_> {
         let i = self.code(at);
         let a = i.a() as usize;
         let past = self.target(at).expect("a verified jump");
-        let step = at.checked_sub(1).map(|before| self.code(before));
-        let step =
-            step.filter(|s| s.op() == Some(Op::LoadI) && s.a() as usize == a + 2).map(|s| s.sj() as i64);
         let [start, limit, by] = [a, a + 1, a + 2].map(|r| self.known(r));
         let [start, by] = [start, by].map(|n| n.filter(|n| n.ty == Ty::Int));
         let limit = limit.filter(|n| n.ty == Ty::Int || n.ty == Ty::Float && !self.is_suspect(at));
-        // What is jumped to after the step was loaded may have another one.
-        let step = step.filter(|&step| step != 0 && !self.blocks.contains_key(&at));
+        let step = self.step_of(at);
         let (Some(start), Some(limit), Some(_), Some(step)) = (start, limit, by, step) else {
             return self.step_and_jump(at);
         };
