@@ -38,7 +38,7 @@ use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::isa::{self, OwnedTargetIsa, TargetFrontendConfig};
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use cranelift_codegen::{CompiledCode, Context, FinalizedMachReloc, FinalizedRelocTarget};
-use perilune_vm::machine;
+use perilune_vm::machine::{self, Departures, LEAVE_AT, Leave};
 use std::cell::Cell;
 use std::fmt;
 
@@ -46,6 +46,22 @@ use std::fmt;
 /// calls, save no registers, and keep their first parameter, a word, in the same register for good, their
 /// callees' too. Parameters and the result are where C has them.
 pub const JUMPING: clif::CallConv = clif::CallConv::Tail;
+
+/// The convention of what is no call but the end of a function of [`JUMPING`]: its code is left at a
+/// [`perilune_vm::machine::Point`], the callee. The first argument is the base of the frame; then come pairs of where
+/// a value is to be stored, as [`stored_at`] says, and the value. A trap follows.
+pub const DEPARTING: clif::CallConv = clif::CallConv::WindowsFastcall;
+
+/// Where a value is to be stored when code is left: so many bytes from the base of the frame; a byte of it, or
+/// all.
+pub fn stored_at(offset: i32, is_byte: bool) -> i64 {
+    i64::from(offset) << 1 | i64::from(is_byte)
+}
+
+/// The same taken apart.
+pub(crate) fn apart(at: i64) -> (i32, bool) {
+    ((at >> 1) as i32, at & 1 != 0)
+}
 
 /// The words of intermediate form, for those who build functions.
 pub mod clif {
@@ -56,7 +72,8 @@ pub mod clif {
 
 use clif::{
     AbiParam, ExtFuncData, ExternalName, FuncRef, Function, FunctionBuilder, FunctionBuilderContext, Inst,
-    InstBuilder, InstructionData, Opcode, Signature, TrapCode, UserExternalName, UserFuncName, Value,
+    InstBuilder, InstructionData, MemFlagsData, Opcode, Signature, TrapCode, UserExternalName, UserFuncName,
+    Value,
 };
 
 /// How much a backend checks and tells, besides compiling.
@@ -121,7 +138,7 @@ impl fmt::Display for CompileError {
 impl std::error::Error for CompileError {}
 
 /// A function as bytes that run wherever they lie.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Compiled {
     /// Instructions, and the constants that they read.
     pub bytes: Vec<u8>,
@@ -133,6 +150,8 @@ pub struct Compiled {
     /// explicit traps, divisions, accesses that were not said to be safe (`MemFlagsData::trusted`). No script
     /// may bring one about, so whoever compiles answers for each.
     pub traps: Vec<u32>,
+    /// Where its values are where it is left: it has the address, and is not to be run without it.
+    pub departures: Option<Box<Departures>>,
     /// Its instructions as text, if [`Options::listing`] asks for them.
     pub listing: Option<String>,
 }
@@ -145,6 +164,8 @@ pub struct Backend {
     /// again.
     buffers: Option<Box<Buffers>>,
     options: Options,
+    /// What is called where code is left.
+    leave: Leave,
 }
 
 /// What functions are built and compiled in.
@@ -178,7 +199,13 @@ impl Backend {
             isa.enable(feature).expect("target.rs has Cranelift's names");
         }
         let isa = isa.finish(flags).expect("these settings go together");
-        Ok(Backend { isa, buffers: Some(Buffers::new()), options })
+        Ok(Backend { isa, buffers: Some(Buffers::new()), options, leave: LEAVE_AT })
+    }
+
+    /// Code that is left calls this.
+    #[cfg(test)]
+    pub(crate) fn leave_by(&mut self, leave: Leave) {
+        self.leave = leave;
     }
 
     /// Compiles a function of this signature. `build` makes its body; it seals all blocks, fills them, and
@@ -222,12 +249,13 @@ impl Backend {
         if self.options.generator == Generator::Linear && !self.options.listing {
             context.verify_if(&*self.isa).map_err(explain)?;
             let checked = self.options.verify || cfg!(any(debug_assertions, test));
-            if let Some(done) = linear::compile(&context.func, checked) {
+            if let Some(done) = linear::compile(&context.func, checked, self.leave) {
                 self.buffers = Some(buffers);
                 return Ok(done);
             }
         }
         call_from_outside(&mut context.func);
+        store_and_leave(&mut context.func, self.leave);
         let done = context.compile(&*self.isa, &mut ControlPlane::default());
         done.map_err(|error| explain(error.inner))?;
         let code = context.take_compiled_code().expect("compiled without an error");
@@ -239,7 +267,7 @@ impl Backend {
         let (positions, traps) =
             (positions(&code), code.buffer.traps().iter().map(|trap| trap.offset).collect());
         self.buffers = Some(buffers);
-        Ok(Compiled { bytes, positions, frame, traps, listing: code.vcode })
+        Ok(Compiled { bytes, positions, frame, traps, departures: None, listing: code.vcode })
     }
 }
 
@@ -303,6 +331,43 @@ fn call_from_outside(func: &mut Function) {
             let enter = at.ins().iconst(clif::types::I64, machine::enter as *const () as i64);
             at.func.replace(inst).call_indirect(signature, enter, &args);
         }
+    }
+}
+
+/// Where code is left Cranelift stores what there is, and calls what goes on from there.
+fn store_and_leave(func: &mut Function, leave: Leave) {
+    let mut at = FuncCursor::new(func);
+    while let Some(block) = at.next_block() {
+        let Some(end) = at.func.layout.last_inst(block) else { continue };
+        let Some(departs) = at.func.layout.prev_inst(end) else { continue };
+        match at.func.dfg.insts[departs] {
+            InstructionData::CallIndirect { sig_ref, .. }
+                if at.func.dfg.signatures[sig_ref].call_conv == DEPARTING => {}
+            _ => continue,
+        }
+        let args = at.func.dfg.inst_args(departs).to_vec();
+        let [point, base, pairs @ ..] = &args[..] else { unreachable!("a point, and a base") };
+        at.goto_inst(departs);
+        for pair in pairs.chunks_exact(2) {
+            let (offset, is_byte) = apart(integer(at.func, pair[0]).expect("a constant"));
+            match is_byte && at.func.dfg.value_type(pair[1]) != clif::types::I8 {
+                true => drop(at.ins().istore8(MemFlagsData::trusted(), pair[1], *base, offset)),
+                false => drop(at.ins().store(MemFlagsData::trusted(), pair[1], *base, offset)),
+            }
+        }
+        let mut signature = Signature::new(clif::CallConv::SystemV);
+        signature.params = vec![AbiParam::new(clif::types::I64); 3];
+        signature.returns = vec![AbiParam::new(clif::types::I64)];
+        let signature = at.func.import_signature(signature);
+        let entry = at.func.layout.entry_block().expect("a function that has begun");
+        let vm = at.func.dfg.block_params(entry)[0];
+        let leave = at.ins().iconst(clif::types::I64, leave as *const () as i64);
+        let call = at.ins().call_indirect(signature, leave, &[vm, *base, *point]);
+        let answer = at.func.dfg.first_result(call);
+        at.ins().return_(&[answer]);
+        at.func.layout.remove_inst(departs);
+        at.func.layout.remove_inst(end);
+        at.goto_bottom(block);
     }
 }
 

@@ -16,7 +16,7 @@ use perilune_syntax::Proto;
 use perilune_syntax::operands::Registers;
 use perilune_syntax::verify::in_use;
 use perilune_trace::event::{self, Bytes, Category, Count, Ns};
-use perilune_vm::machine::{Log, MachineCode, Recording, Run, Site};
+use perilune_vm::machine::{Departures, Log, MachineCode, Recording, Run, Site};
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -152,12 +152,17 @@ pub struct Compiler {
 }
 
 /// Owns the memory of a piece of machine code.
-struct Installed(Option<Code>, Arc<Map>);
+struct Installed {
+    code: Option<Code>,
+    /// The code has its address.
+    _departures: Option<Box<Departures>>,
+    map: Arc<Map>,
+}
 
 impl Drop for Installed {
     fn drop(&mut self) {
-        if let Some(code) = self.0.take() {
-            self.1.remove(code.address());
+        if let Some(code) = self.code.take() {
+            self.map.remove(code.address());
             // SAFETY: the VM drops machine code when no instance has it and no run of it is under way
             // (`perilune_vm::machine`), and nothing else has its address.
             unsafe { code.free() }
@@ -242,7 +247,7 @@ impl Compiler {
         self.map.find(address)
     }
 
-    fn code(&self, task: Task<'_>, draft: &mut Draft) -> Result<(Code, Places), Why> {
+    fn code(&self, task: Task<'_>, draft: &mut Draft) -> Result<(Installed, Places), Why> {
         let memory = self.memory().ok_or(Why::Failed)?;
         // Before it costs something.
         let free = memory.usage().map_or(0, |usage| usage.capacity - usage.installed);
@@ -277,7 +282,9 @@ impl Compiler {
                     }
                     InstallError::Inherited => Why::Failed,
                 })?;
-                Ok((code, Places::new(compiled.positions, std::mem::take(&mut draft.built))))
+                let places = Places::new(compiled.positions, std::mem::take(&mut draft.built));
+                let (_departures, map) = (compiled.departures, Arc::clone(&self.map));
+                Ok((Installed { code: Some(code), _departures, map }, places))
             }
             Err(error) if cfg!(debug_assertions) => panic!("{error}"),
             Err(_) => Err(Why::Failed),
@@ -719,34 +726,36 @@ impl Compiler {
         }
         let code = self.code(drafted.task(&log, &unit, self.trials), &mut draft);
         let nanos = begun.nanos();
-        let size = Bytes::from(code.as_ref().map_or(0, |(code, _)| code.len()));
+        let length = |of: &Installed| of.code.as_ref().map_or(0, Code::len);
+        let size = Bytes::from(code.as_ref().map_or(0, |(installed, _)| length(installed)));
         perilune_trace::emit(event::CompileEnd { size, used: Ns(nanos), failed: code.is_err() });
         self.price.learn(draft.size, nanos);
         let of = (&log, &unit);
         let subject = subject(of, &draft, &drafted.callees);
         let outcome = match &code {
-            Ok((code, _)) => Outcome::Compiled { bytes: code.len() as u64, nanos },
+            Ok((installed, _)) => Outcome::Compiled { bytes: length(installed) as u64, nanos },
             Err(why) => why.outcome(),
         };
         self.decisions.note(&subject, outcome);
-        let (code, places) = code.ok()?;
+        let (installed, places) = code.ok()?;
+        let code = installed.code.as_ref().expect("nobody has taken it");
+        let (address, length) = (code.address(), code.len());
         let places = Arc::new(places);
         if let Some(perf) = &self.perf {
-            tell_perf(perf, &code, &places, log.proto());
+            tell_perf(perf, code, &places, log.proto());
         }
-        self.map.insert(code.address(), code.len(), places);
+        self.map.insert(address, length, places);
         let mut entries = unit.entries(log.proto());
         let returns = unit.returns(log.proto()).into_iter();
         let built = returns.filter(|(call, _)| draft.entered.contains(&(*call as usize)));
         entries.extend(built.map(|(call, entry)| (call + 1, entry)));
         // SAFETY: the address is that of a function of this signature, which does what `lower` says.
         let code = unsafe {
-            let run = Run::at(code.address());
-            let length = code.len();
+            let run = Run::at(address);
             // What the code refers to: functions, counts, and points.
             let counts: Vec<_> =
                 drafted.failures_of_callees.values().map(|f| Arc::clone(f.exits())).collect();
-            let memory = (Installed(Some(code), Arc::clone(&self.map)), draft.protos, counts, draft.points);
+            let memory = (installed, draft.protos, counts, draft.points);
             let memory = Box::new(memory);
             let proto = Arc::clone(log.proto());
             MachineCode::new(

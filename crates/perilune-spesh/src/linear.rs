@@ -63,22 +63,25 @@ mod scan;
 use crate::backend::Compiled;
 use crate::backend::clif::Function;
 use assemble::{Base, Mem, RBP};
+use perilune_vm::machine::{Departures, Leave};
 
 /// Compiles the function; `None` if it has what this does not know. Panics if it is to be `checked`, and the
 /// code reads a value where it is not.
-pub(crate) fn compile(func: &Function, checked: bool) -> Option<Compiled> {
+pub(crate) fn compile(func: &Function, checked: bool, leave: Leave) -> Option<Compiled> {
     let form = form::Form::of(func)?;
     let needed = intervals::needed(&form);
     let intervals = intervals::intervals(&form, &needed);
     let taken = intervals::taken(&form);
     let found = scan::allocate(&form, &needed.sets, intervals, &taken);
-    let emit::Written { bytes, positions, frame, traps, trace } =
-        emit::emit(&form, &needed.sets, &found, checked)?;
+    let departures = Box::new(Departures::to(leave));
+    let emit::Written { bytes, positions, frame, traps, departures, trace } =
+        emit::emit(&form, &needed.sets, &found, (checked, departures))?;
     if let Some(trace) = trace {
         let is_right = check::check(&form, &found, &bytes, &trace);
         is_right.unwrap_or_else(|wrong| panic!("registers are given out wrongly: {wrong}"));
     }
-    Some(Compiled { bytes, positions, frame, traps, listing: None })
+    let departures = (!departures.is_empty()).then_some(departures);
+    Some(Compiled { bytes, positions, frame, traps, departures, listing: None })
 }
 
 /// A place in the frame, so far from its base.

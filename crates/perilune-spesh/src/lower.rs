@@ -394,6 +394,8 @@ pub(crate) struct Lowering<'a, 'b> {
     entered: Vec<usize>,
     /// Those where something was not as expected.
     guarded: HashSet<Block>,
+    /// The signatures of exits.
+    departing: HashMap<Vec<AbiParam>, SigRef>,
     /// Where somebody may look at the frames.
     #[expect(clippy::vec_box, reason = "they stay where they are when the list grows")]
     points: Vec<Box<Point>>,
@@ -518,6 +520,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             returns: HashMap::default(),
             entered: Vec::new(),
             guarded: HashSet::default(),
+            departing: HashMap::default(),
             points: Vec::new(),
             out: None,
             finishes: None,
@@ -650,7 +653,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         self.close_entries();
         self.frame = 0;
         self.fill_finishes();
-        self.fill_exits();
+        let exits = self.fill_exits();
         self.fill_out();
         self.frame = 0;
         self.b.seal_all_blocks();
@@ -685,7 +688,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let built: Vec<Built> = self.frames.iter().map(built).collect();
         let (cost, stepped, places, entered) = (self.cost, self.all_stepped, self.places, self.entered);
         let unmade = unmade::by_lines(&self.postponed, &built);
-        let (size, points) = (self.b.func.dfg.num_insts(), self.points);
+        let (size, points) = (self.b.func.dfg.num_insts() + exits, self.points);
         let (in_place, origins) = (self.in_place, self.origins);
         let (made, comes, shapes) = (self.made, self.comes, self.shapes.into_iter().collect());
         Draft {

@@ -59,6 +59,7 @@
 //! which); handlers that look for machine code at each call and loop in all domains.
 
 mod callees;
+mod departures;
 mod direct;
 mod entries;
 mod entry;
@@ -82,6 +83,7 @@ mod ticks;
 mod unexpected;
 
 pub use crate::events::place_of;
+pub use departures::{Departures, Home, LEAVE_AT, Leave, Saved, depart};
 pub use leaf::{NOT_DONE, UNKNOWN};
 pub use log::{Log, Recording};
 pub use metamethods::{Ends, Operand, Operator};

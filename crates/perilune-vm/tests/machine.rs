@@ -3,7 +3,7 @@
 
 use perilune_syntax::Proto;
 use perilune_vm::interrupt::TICK;
-use perilune_vm::machine::{Exits, LOOP_ENTRIES, MachineCode, Recording, STAY, Specializer, layout};
+use perilune_vm::machine::{Exits, LOOP_ENTRIES, MachineCode, Recording, Run, STAY, Specializer, layout};
 use perilune_vm::object::ProtoInst;
 use perilune_vm::{LoadMode, LuaResult, Native, Value, Vm};
 use std::any::Any;
@@ -75,7 +75,15 @@ impl Specializer for Counted {
         let entries: Vec<_> = loops.map(|(at, _)| (at as u32, 1)).collect();
         // SAFETY: `counted` leaves everything to `step`, and is no memory that could be freed.
         Some(unsafe {
-            MachineCode::new(Arc::clone(proto), (counted, 0), true, &entries, &[], Exits::new(proto), memory)
+            MachineCode::new(
+                Arc::clone(proto),
+                (Run::of(counted), 0),
+                true,
+                &entries,
+                &[],
+                Exits::new(proto),
+                memory,
+            )
         })
     }
 }
@@ -207,7 +215,17 @@ impl Specializer for Useless {
         let made = code.get_or_insert_with(|| {
             let exits = Exits::new(proto);
             // SAFETY: `counted` leaves everything to `step`, and is no memory that could be freed.
-            unsafe { MachineCode::new(Arc::clone(proto), (counted, 0), false, &[], &[], exits, Box::new(())) }
+            unsafe {
+                MachineCode::new(
+                    Arc::clone(proto),
+                    (Run::of(counted), 0),
+                    false,
+                    &[],
+                    &[],
+                    exits,
+                    Box::new(()),
+                )
+            }
         });
         match Arc::ptr_eq(made.proto(), proto) {
             true => vec![(0, Arc::clone(made))],

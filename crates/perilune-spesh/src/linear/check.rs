@@ -71,6 +71,8 @@ pub(super) enum Mark {
     Stays,
     /// The instruction ends; its results are made.
     Ends(Number),
+    /// The code is left here, and where the instruction's values are has been told.
+    Departs,
     /// Behind the blocks there are moves that jumps lead to.
     Aside,
 }
@@ -473,6 +475,7 @@ impl Checker<'_, '_> {
             Mark::Operand(..) => {}
             Mark::Way(n) => self.way = Some(n),
             Mark::Stays => self.stays = true,
+            Mark::Departs => self.departs()?,
             Mark::Ends(_) => {
                 self.ends()?;
                 self.number = None;

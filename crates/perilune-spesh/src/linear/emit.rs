@@ -14,7 +14,7 @@ use super::{constant, slot};
 use crate::backend::clif::condcodes::{CondCode, FloatCC, IntCC};
 use crate::backend::clif::{Inst, InstructionData, Opcode, StackSlot, Type, Value, types};
 use crate::positions::{Place, Positions};
-use perilune_vm::machine::KEEPS;
+use perilune_vm::machine::{self, Departures, KEEPS};
 
 /// Moves that are made at once.
 type Moves = Vec<(Spot, From)>;
@@ -25,6 +25,8 @@ pub(super) struct Written {
     pub positions: Positions,
     pub frame: u32,
     pub traps: Vec<u32>,
+    /// Where it is left.
+    pub departures: Box<Departures>,
     /// If it is to be checked.
     pub trace: Option<Trace>,
 }
@@ -81,14 +83,22 @@ struct Emitter<'a, 'f> {
     traps: Vec<u32>,
     /// What the checker is told.
     marks: Option<Vec<(u32, Mark)>>,
+    departures: Box<Departures>,
+    /// Where the number of one of them leads to leaving.
+    departs: Option<Label>,
 }
 
 /// Frames are smaller, so that none reaches past a guard page without touching it.
 const LARGEST_FRAME: i32 = 4000;
 
 /// Writes the function; `None` if its frame would be too large. What is said of it to the checker is kept if
-/// it is to be `checked`.
-pub(super) fn emit(form: &Form<'_>, needed: &Sets, found: &Allocation, checked: bool) -> Option<Written> {
+/// it is to be `checked`. The code has the address of the departures that are given, and fills them.
+pub(super) fn emit(
+    form: &Form<'_>,
+    needed: &Sets,
+    found: &Allocation,
+    (checked, departures): (bool, Box<Departures>),
+) -> Option<Written> {
     let saved = 8 * found.saved.len() as i32;
     let mut below = saved + 8 * found.slot_count as i32;
     let mut explicit = Vec::new();
@@ -124,10 +134,12 @@ pub(super) fn emit(form: &Form<'_>, needed: &Sets, found: &Allocation, checked: 
         places: Vec::new(),
         traps: Vec::new(),
         marks: checked.then(Vec::new),
+        departures,
+        departs: None,
     };
     emitter.find_moves();
     emitter.write();
-    let Emitter { asm, places, traps, marks, explicit, .. } = emitter;
+    let Emitter { asm, places, traps, marks, explicit, departures, .. } = emitter;
     let end = asm.at();
     let Finished { bytes, shrunk } = asm.finish();
     let ends = places.iter().skip(1).map(|of| of.0).chain([end]);
@@ -142,13 +154,13 @@ pub(super) fn emit(form: &Form<'_>, needed: &Sets, found: &Allocation, checked: 
         explicit,
         end: shrunk.moved(end),
     });
-    Some(Written { bytes, positions, frame: (saved + size) as u32, traps, trace })
+    Some(Written { bytes, positions, frame: (saved + size) as u32, traps, departures, trace })
 }
 
 /// What calls pass on the stack.
 fn outgoing(form: &Form<'_>) -> i32 {
     let words = |inst: &Inst| match form.data(*inst) {
-        InstructionData::CallIndirect { opcode: Opcode::CallIndirect, args, .. } => {
+        InstructionData::CallIndirect { opcode: Opcode::CallIndirect, args, .. } if !form.departs(*inst) => {
             args.len(&form.func.dfg.value_lists) as i32 - 1 - ARGUMENTS.len() as i32
         }
         _ => 0,
@@ -478,6 +490,15 @@ impl Emitter<'_, '_> {
             self.asm.bind(label);
             moves::make(&mut self.asm, &moves);
             self.asm.jump(self.labels[to]);
+        }
+        if let Some(departs) = self.departs {
+            self.asm.bind(departs);
+            self.asm.push(SCRATCH);
+            let table = std::ptr::from_ref(&*self.departures) as i64;
+            self.asm.mov_immediate(SCRATCH, table, true);
+            self.asm.push(SCRATCH);
+            self.asm.mov_immediate(SCRATCH, machine::depart as *const () as i64, true);
+            self.asm.jump_to(SCRATCH);
         }
     }
 

@@ -9,11 +9,11 @@
 use std::ops::Range;
 
 use super::intervals::ARGUMENTS;
-use crate::backend::JUMPING;
 use crate::backend::clif::{
     AbiParam, Block, BlockCall, CallConv, Function, Inst, InstructionData, Opcode, Signature, StackSlot,
     Type, Value, condcodes::FloatCC, types,
 };
+use crate::backend::{DEPARTING, JUMPING};
 use crate::target;
 
 /// A value that the allocator finds room for.
@@ -510,6 +510,8 @@ impl<'f> Form<'f> {
         // Addresses of the stack are parts of instructions, or passed.
         let made =
             |value: Value| dfg.value_def(self.value(value)).inst().map(|inst| dfg.insts[inst].opcode());
+        let is_address =
+            |value: &Value| matches!(made(*value), Some(Opcode::StackAddr | Opcode::GetStackPointer));
         let is_of_stack = |value: &Value| match made(*value) {
             Some(Opcode::StackAddr) => !data.opcode().can_load() && !data.opcode().is_call(),
             Some(Opcode::GetStackPointer) => data.opcode() != Opcode::Icmp,
@@ -573,6 +575,9 @@ impl<'f> Form<'f> {
             Opcode::CallIndirect | Opcode::ReturnCallIndirect => {
                 let InstructionData::CallIndirect { opcode, sig_ref, .. } = *data else { return false };
                 let signature = &dfg.signatures[sig_ref];
+                if signature.call_conv == DEPARTING {
+                    return self.jumps() && !dfg.inst_values(inst).any(|value| is_address(&value));
+                }
                 // A word more than there are registers is on the stack, which a function that goes has not.
                 let most = if opcode == Opcode::CallIndirect { usize::MAX } else { ARGUMENTS.len() };
                 // What changes no register gives nothing in one.
@@ -595,6 +600,16 @@ impl<'f> Form<'f> {
     /// Whether the function is of the convention [`JUMPING`]: it saves no registers, and has one for good.
     pub(super) fn jumps(&self) -> bool {
         self.func.signature.call_conv == JUMPING
+    }
+
+    /// Whether the code is left by this instruction.
+    pub(super) fn departs(&self, inst: Inst) -> bool {
+        match *self.data(inst) {
+            InstructionData::CallIndirect { sig_ref, .. } => {
+                self.func.dfg.signatures[sig_ref].call_conv == DEPARTING
+            }
+            _ => false,
+        }
     }
 
     fn named(&mut self, value: Value) -> Where {

@@ -420,6 +420,7 @@ pub(super) fn taken(form: &Form<'_>) -> Taken {
         let at = 4 * number as u32;
         let data = form.data(inst);
         match (data.opcode(), data) {
+            (Opcode::CallIndirect, _) if form.departs(inst) => {}
             (Opcode::CallIndirect, &InstructionData::CallIndirect { sig_ref, ref args, .. }) => {
                 let signature = &form.func.dfg.signatures[sig_ref];
                 if signature.call_conv == CallConv::PreserveAll {

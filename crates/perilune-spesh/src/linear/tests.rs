@@ -20,7 +20,7 @@ use crate::backend::{Backend, Generator, Options};
 use crate::memory::tests::free_at_once;
 use crate::memory::{Code, CodeMemory, Kind as Of};
 use make::Given;
-use outside::{KEPT, Left, Memory, run};
+use outside::{KEPT, Left, Memory, leave, run};
 use random::{Kind, Random};
 use reduce::Ended;
 use std::cell::RefCell;
@@ -77,7 +77,10 @@ fn given(seed: u64) -> Given {
 impl Bench {
     fn new() -> Bench {
         let backend = |generator| {
-            Backend::new(Options { generator, ..Options::default() }).expect("the processor has all we need")
+            let backend = Backend::new(Options { generator, ..Options::default() });
+            let mut backend = backend.expect("the processor has all we need");
+            backend.leave_by(leave);
+            backend
         };
         Bench {
             backends: [Generator::Linear, Generator::Cranelift].map(backend),
@@ -99,6 +102,8 @@ impl Bench {
         let backend = &mut self.backends[by];
         let compiled = catch_unwind(AssertUnwindSafe(|| backend.compile(given(seed).signature(), make)));
         let compiled = compiled.map_err(|_| "it panics".to_owned())?.map_err(|error| error.to_string())?;
+        // The code has the address.
+        compiled.departures.map(Box::leak);
         Ok(self.code.install(&compiled.bytes, Of::Function).expect("there is room"))
     }
 

@@ -8,7 +8,7 @@
 use super::unmade::Waiting;
 use super::{Lowering, Ty, Val};
 use crate::backend;
-use crate::backend::clif::{Block, BlockArg, InstBuilder, MemFlagsData, types};
+use crate::backend::clif::{AbiParam, Block, BlockArg, InstBuilder, Signature, types};
 use crate::positions::Place;
 use perilune_syntax::Instr;
 use perilune_vm::Tag;
@@ -29,7 +29,17 @@ pub(super) enum Why {
 }
 
 /// Where an exit leads, why, what it has to store, and which tables it has to make.
-pub(super) type Exit = (usize, Why, Vec<(usize, Ty)>, Vec<Waiting>);
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Exit {
+    at: usize,
+    why: Why,
+    /// Registers whose payloads are not in their slots.
+    dirty: Vec<(usize, Ty)>,
+    pub waiting: Vec<Waiting>,
+    /// The base of the frame, and what these registers hold, each a value, or two. Empty where tables have to be
+    /// made: what is known of those stands in variables, and is looked for where the exit is.
+    values: Vec<Val>,
+}
 
 impl Lowering<'_, '_> {
     /// The interpreter goes on at `at`: [`LEAVE`], or [`EXITED`] if that is not what was expected. Nothing
@@ -67,10 +77,11 @@ impl Lowering<'_, '_> {
     pub(super) fn exit_for(&mut self, at: usize, why: Why) -> Block {
         let registers = self.now.iter().flat_map(|now| &now.registers).enumerate();
         let dirty = registers.filter(|(_, r)| r.dirty && r.ty != Ty::Unmade);
-        let dirty = dirty.map(|(n, r)| (n, r.ty)).collect();
+        let dirty: Vec<(usize, Ty)> = dirty.map(|(n, r)| (n, r.ty)).collect();
         let waiting = self.waiting();
+        let values = if waiting.is_empty() { self.held_by(&dirty) } else { Vec::new() };
         let b = &mut *self.b;
-        let block = *self.exits.entry((at, why, dirty, waiting)).or_insert_with(|| {
+        let block = *self.exits.entry(Exit { at, why, dirty, waiting, values }).or_insert_with(|| {
             let block = b.create_block();
             b.set_cold_block(block);
             block
@@ -81,11 +92,33 @@ impl Lowering<'_, '_> {
         block
     }
 
-    /// Exits store what is dirty; the rest a function does, which is called in one place.
-    pub(super) fn fill_exits(&mut self) {
+    /// The base of the frame, and what these registers hold.
+    fn held_by(&mut self, registers: &[(usize, Ty)]) -> Vec<Val> {
+        let mut values = vec![self.b.use_var(self.base)];
+        for &(r, ty) in registers {
+            let is_float = matches!(ty, Ty::Float | Ty::Number);
+            values.push(self.b.use_var(if is_float { self.floats[r] } else { self.ints[r] }));
+            if ty == Ty::Number {
+                values.push(self.b.use_var(self.ints[r]));
+            }
+        }
+        values
+    }
+
+    /// Exits say what is to be stored where: `perilune_vm::machine`, `departures.rs`. Of what nobody compiles they
+    /// are counted, in instructions that they would have.
+    pub(super) fn fill_exits(&mut self) -> usize {
         let mut exits: Vec<_> = std::mem::take(&mut self.exits).into_iter().collect();
+        if self.hoisted.is_none() {
+            let mut count = 0;
+            for (exit, block) in exits {
+                self.go_to(block);
+                count += if self.b.is_unreachable() { 1 } else { 4 + 2 * exit.values.len() };
+                backend::unreachable(self.b);
+            }
+            return count;
+        }
         exits.sort_by_key(|(_, block)| *block);
-        let mut end = None;
         for (exit, block) in exits {
             self.go_to(block);
             if self.b.is_unreachable() {
@@ -93,36 +126,49 @@ impl Lowering<'_, '_> {
                 backend::unreachable(self.b);
                 continue;
             }
-            let base = self.b.use_var(self.base);
-            backend::set_place(self.b, Place(exit.0 as u32));
+            backend::set_place(self.b, Place(exit.at as u32));
             let unmade = self.store_parts(&exit);
-            let (at, why, dirty, _) = exit;
-            let mut tags = Vec::new();
+            let Exit { at, why, dirty, values, .. } = exit;
+            let values = if values.is_empty() { self.held_by(&dirty) } else { values };
+            let mut values = values.into_iter();
+            let base = values.next().expect("a base");
+            let (mut stores, mut tags) = (Vec::new(), Vec::new());
             for (r, ty) in dirty {
-                let is_float = matches!(ty, Ty::Float | Ty::Number);
-                let val = self.b.use_var(if is_float { self.floats[r] } else { self.ints[r] });
-                self.store(val, base, Self::slot(r) + layout::PAYLOAD);
+                let at = Self::slot(r);
+                let payload = values.next().expect("a value");
+                stores.push((backend::stored_at(at + layout::PAYLOAD, false), payload));
                 if ty == Ty::Number {
-                    let kind = self.b.use_var(self.ints[r]);
-                    self.b.ins().istore8(MemFlagsData::trusted(), kind, base, Self::slot(r) + layout::TAG);
+                    let tag = values.next().expect("a number has a kind");
+                    stores.push((backend::stored_at(at + layout::TAG, true), tag));
                 }
                 tags.push((r as u8, ty.tag()));
             }
             let point = self.point(at, Some(why), 0, (tags, unmade));
-            let end = match end {
-                Some(end) => end,
-                None => *end.insert(self.cold_block(1)),
-            };
-            self.b.ins().jump(end, &[point.into()]);
+            self.depart(point, base, &stores);
         }
-        if let Some(end) = end {
-            self.go_to(end);
-            let point = self.b.block_params(end)[0];
-            let (vm, base) = (self.vm, self.b.use_var(self.base));
-            let [vm, base] = [vm, base].map(|v| self.copied(v));
-            let answer = self.common(layout::leave(), &[vm, base, point]);
-            self.leave_with(answer);
+        0
+    }
+
+    /// The code is left at this point, with these values stored.
+    fn depart(&mut self, point: Val, base: Val, stores: &[(i64, Val)]) {
+        let mut signature = Signature::new(backend::DEPARTING);
+        let (mut args, word) = (vec![base], AbiParam::new(types::I64));
+        signature.params.push(word);
+        for &(at, value) in stores {
+            signature.params.extend([word, AbiParam::new(self.b.func.dfg.value_type(value))]);
+            args.extend([self.b.ins().iconst(types::I64, at), value]);
         }
+        let signature = match self.departing.get(&signature.params) {
+            Some(known) => *known,
+            None => {
+                let params = signature.params.clone();
+                let new = self.b.import_signature(signature);
+                self.departing.insert(params, new);
+                new
+            }
+        };
+        self.b.ins().call_indirect(signature, point, &args);
+        backend::unreachable(self.b);
     }
 
     /// A point at instruction `at`: the code is left there, for a reason, or a function does the instruction.

@@ -671,7 +671,7 @@ impl Lowering<'_, '_> {
             Word(words as u8 - 1)
         };
         let mut all = Vec::new();
-        for (name, unmade, registers) in &exit.3 {
+        for (name, unmade, registers) in &exit.waiting {
             let mut part = |this: &mut Self, n: usize, part: &Part| {
                 let stored = this.part(*name, n, *part);
                 let payload = store(this, stored.payload);

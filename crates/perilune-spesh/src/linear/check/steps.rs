@@ -327,6 +327,20 @@ impl Checker<'_, '_> {
         Ok(())
     }
 
+    /// The code is left: each value that is to be stored is where it has been told to be.
+    pub(super) fn departs(&mut self) -> Done {
+        if self.is_reached {
+            let at = 4 * self.number.unwrap_or_default();
+            for &value in &self.form.func.dfg.inst_args(self.inst().expect("a departure"))[1..] {
+                if let Some(name) = self.form.name(value) {
+                    self.has(value, self.home(name, at))?;
+                }
+            }
+        }
+        self.is_reached = false;
+        Ok(())
+    }
+
     fn call(&mut self, callee: At) -> Done {
         self.read_callee(callee)?;
         self.has_arguments()?;

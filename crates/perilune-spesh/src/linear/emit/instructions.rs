@@ -1,6 +1,8 @@
 //! One instruction of the form after the other.
 
 use super::*;
+use crate::backend;
+use perilune_vm::machine::{Home as At, Saved};
 
 impl Emitter<'_, '_> {
     // -- Conditions -----------------------------------------------------------------------------------------
@@ -184,6 +186,7 @@ impl Emitter<'_, '_> {
             }
             InstructionData::MultiAry { opcode: Opcode::Return, .. } => self.give_back(inst),
             InstructionData::CallIndirect { opcode, .. } => self.call(inst, opcode),
+            InstructionData::Trap { .. } if self.has_departed() => {}
             InstructionData::Trap { .. } => {
                 self.traps.push(self.asm.at());
                 self.asm.trap();
@@ -575,7 +578,47 @@ impl Emitter<'_, '_> {
         self.asm.ret();
     }
 
+    /// Whether the instruction before this one has left the code.
+    fn has_departed(&self) -> bool {
+        self.form.insts[self.at as usize - 1].is_some_and(|before| self.form.departs(before))
+    }
+
+    /// The code is left: nothing is moved, and where values are is told.
+    fn depart(&mut self, inst: Inst) {
+        let home = |from: From| match from {
+            From::Spot(Spot::Integer(r)) => At::Integer(r),
+            From::Spot(Spot::Float(r)) => At::Float(r),
+            From::Spot(Spot::Slot(offset)) => At::Frame(offset),
+            From::Constant(n) => At::Constant(n as u64),
+            From::FloatConstant(bits) => At::Constant(bits),
+            From::Address(_) => unreachable!("no address of the stack is stored"),
+        };
+        let at = 4 * self.at;
+        let args = self.form.func.dfg.inst_args(inst);
+        let [point, base, pairs @ ..] = args else { unreachable!("a point, and a base") };
+        let point = self.form.integer(*point).expect("a point is a constant") as usize;
+        let base = home(self.from(*base, at));
+        let saved: Vec<Saved> = pairs
+            .chunks_exact(2)
+            .map(|pair| {
+                let (offset, is_byte) = backend::apart(self.form.integer(pair[0]).expect("a constant"));
+                Saved { offset, is_byte, home: home(self.from(pair[1], at)) }
+            })
+            .collect();
+        let number = self.departures.push(point, base, saved);
+        self.mark(Mark::Departs);
+        let departs = match self.departs {
+            Some(label) => label,
+            None => *self.departs.insert(self.asm.label()),
+        };
+        self.asm.mov_immediate(SCRATCH, number.into(), true);
+        self.asm.jump(departs);
+    }
+
     fn call(&mut self, inst: Inst, opcode: Opcode) {
+        if self.form.departs(inst) {
+            return self.depart(inst);
+        }
         let args = self.form.func.dfg.inst_args(inst);
         let (callee, args) = (args[0], &args[1..]);
         let at = 4 * self.at;

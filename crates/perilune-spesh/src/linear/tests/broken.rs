@@ -13,6 +13,7 @@ use super::*;
 use crate::backend::clif::{AbiParam, CallConv, InstBuilder, Signature};
 use crate::linear::assemble::{Base, Mem, RBP};
 use decode::{At, Does};
+use perilune_vm::machine::Departures;
 
 /// What is done wrongly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +86,9 @@ fn write(
     let mut found = scan::allocate(form, &needed.sets, intervals::intervals(form, &needed), &taken);
     change(&mut found, mistake, random)?;
     found.tell_homes();
-    let written = emit::emit(form, &needed.sets, &found, true)?;
+    let written = emit::emit(form, &needed.sets, &found, (true, Box::new(Departures::to(leave))))?;
+    // The code has the address.
+    Box::leak(written.departures);
     let (mut bytes, trace) = (written.bytes, written.trace?);
     if matches!(mistake, Mistake::Move | Mistake::Operand) {
         let lowest = -8 * (found.saved.len() as i32 + found.slot_count as i32);
@@ -289,7 +292,8 @@ fn what_is_wrong_is_said() {
     let needed = intervals::needed(&form);
     let intervals = || intervals::intervals(&form, &needed);
     let wrong = |found: &scan::Allocation| {
-        let written = emit::emit(&form, &needed.sets, found, true).expect("a small frame");
+        let departures = Box::new(Departures::to(leave));
+        let written = emit::emit(&form, &needed.sets, found, (true, departures)).expect("a small frame");
         let wrong = check(&form, found, &written.bytes, &written.trace.expect("asked for"));
         wrong.expect_err("a mistake").to_string()
     };

@@ -9,15 +9,15 @@
 //! that. So are the forms in which instructions are written in another way: operands that are constants, or
 //! loaded, or the same twice.
 
-use super::outside::{CALLEES, Callee, FUEL};
+use super::outside::{CALLEES, Callee, FUEL, REACH};
 use super::plan::Plan;
 use super::random::{INTEGERS, KINDS, Kind, Random};
-use crate::backend::JUMPING;
 use crate::backend::clif::condcodes::IntCC;
 use crate::backend::clif::{
     AbiParam, Block, BlockArg, CallConv, FunctionBuilder, InstBuilder, MemFlagsData, Signature, StackSlot,
     TrapCode, Value, Variable, types,
 };
+use crate::backend::{DEPARTING, JUMPING, stored_at};
 use std::collections::HashSet;
 
 /// What a function gets and gives back.
@@ -461,6 +461,9 @@ impl Maker<'_, '_> {
             self.b.ins().trap(TrapCode::unwrap_user(1));
             self.b.switch_to_block(on);
         }
+        if self.given.convention == JUMPING && self.given.results == [Kind::I64] && self.random.one_in(2) {
+            self.depart_rarely();
+        }
         if self.given.convention == JUMPING && self.random.one_in(3) {
             return self.jump_to_another();
         }
@@ -471,6 +474,37 @@ impl Maker<'_, '_> {
             })
             .collect();
         self.b.ins().return_(&results);
+    }
+
+    /// The code is left if some bits of a value are what they hardly ever are.
+    fn depart_rarely(&mut self) {
+        for _ in 0..1 + self.random.below(3) {
+            let (mut args, mut kinds) = (vec![self.at_hand.pointers[0].value], vec![Kind::I64]);
+            for _ in 0..self.random.below(9) {
+                let kind = self.random.one_of(&[Kind::I64, Kind::I64, Kind::F64, Kind::I8]);
+                let words = (REACH.end - REACH.start) / 8;
+                let offset = REACH.start + 8 * self.random.below(words as usize) as i64;
+                args.push(self.b.ins().iconst(types::I64, stored_at(offset as i32, kind == Kind::I8)));
+                args.push(self.operand(kind));
+                kinds.extend([Kind::I64, kind]);
+            }
+            let [departs, on] = [(); 2].map(|()| self.b.create_block());
+            let [value, bits] = [self.value(Kind::I64), self.integer(Kind::I64, 7)];
+            let value = self.b.ins().band(value, bits);
+            let one = self.random.below(8) as i64;
+            let one = self.integer(Kind::I64, one);
+            let is_one = self.b.ins().icmp(IntCC::Equal, value, one);
+            self.b.ins().brif(is_one, departs, &[], on, &[]);
+            self.b.switch_to_block(departs);
+            self.b.set_cold_block(departs);
+            let signature = signature(DEPARTING, &kinds, &[]);
+            let signature = self.b.import_signature(signature);
+            let point = self.random.next() as i64;
+            let point = self.b.ins().iconst(types::I64, point);
+            self.b.ins().call_indirect(signature, point, &args);
+            self.b.ins().trap(TrapCode::unwrap_user(1));
+            self.b.switch_to_block(on);
+        }
     }
 
     fn sum_of_most(&mut self) -> Value {

@@ -2,6 +2,8 @@
 
 use super::random::Kind::{self, F64, I8, I16, I32, I64, Pointer};
 use super::random::Random;
+use perilune_vm::machine::Point;
+use perilune_vm::{Value, Vm};
 
 /// Words of memory that functions load and store, half of them before where their pointer leads.
 const DATA: usize = 128;
@@ -303,6 +305,12 @@ pub(super) unsafe extern "C" fn thorough() {
         "movq xmm15, r11",
         "ret",
     )
+}
+
+/// Where the code is left: what comes of that.
+pub(super) unsafe extern "C-unwind" fn leave(vm: *mut Vm, base: *mut Value, point: *const Point) -> u64 {
+    scramble();
+    (vm.addr() ^ base.addr()) as u64 ^ (point.addr() as u64).rotate_left(17)
 }
 
 macro_rules! callee {
