@@ -18,7 +18,7 @@
 //! * Where a loop begins, what is known is fixed: the types that the log has seen there; dirty is what the
 //!   loop changes. Ways into it guard those that they do not know. A function's start is like that, with the
 //!   types of its parameters.
-//! * Ways out store what is dirty, and the position, and leave.
+//! * Ways out tell what is dirty, where it is to be stored, and which point they lead to (`exits.rs`).
 //! * An instruction that the log has never seen is an exit, unless earlier code has exited there: then it is
 //!   lowered as far as what is known allows.
 //!
@@ -747,6 +747,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
     /// fail.
     fn if_done(&mut self, condition: Val, otherwise: Block) {
         let on = self.b.create_block();
+        if self.is_rare() {
+            self.b.set_cold_block(on);
+        }
         self.b.ins().brif(condition, on, &[], otherwise, &[]);
         self.go_to(on);
     }

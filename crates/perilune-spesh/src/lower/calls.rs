@@ -532,13 +532,18 @@ impl<'a> Lowering<'a, '_> {
         if !self.proto.is_vararg {
             // The usual return, to who wants just as many, is told by one word. (Records that have moved have
             // just been written field by field, and would have to be waited for.)
+            let usual = layout::return_word(count as i16) as i32 as i64;
             let word = self.load(types::I32, base, layout::FRAME_CALL);
-            let word = self.band_imm(word, layout::RETURN_MASK as i32 as i64);
-            let usual = layout::return_word(count as i16);
-            let is = self.icmp_imm(IntCC::Equal, word, usual as i32 as i64);
-            let unusual = self.cold_block(0);
+            let is = self.icmp_imm(IntCC::Equal, word, usual);
+            let [unusual, other] = [(); 2].map(|()| self.cold_block(0));
             self.b.ins().brif(is, exactly, &[], unusual, &[]);
             self.go_to(unusual);
+            // It may have taken another function's place.
+            let word = self.load(types::I32, base, layout::FRAME_CALL);
+            let word = self.band_imm(word, layout::RETURN_MASK as i32 as i64);
+            let is = self.icmp_imm(IntCC::Equal, word, usual);
+            self.b.ins().brif(is, exactly, &[], other, &[]);
+            self.go_to(other);
             if self.log.calls_from_natives() > 0 {
                 self.give_to_native(a, word, count);
             }

@@ -246,12 +246,12 @@ impl Lowering<'_, '_> {
         self.edge(to);
     }
 
-    /// The step of the loop of integers that the `FORPREP` at `at` begins, if it is a constant.
+    /// The step of the loop of integers that the `FORPREP` at `at` begins, if the instruction before it loads a
+    /// constant, and it is come to from there.
     fn step_of(&self, at: usize) -> Option<i64> {
         let (prep, before) = (self.code(at), self.code(at.checked_sub(1)?));
         let is_loaded = before.op() == Some(Op::LoadI) && before.a() == prep.a() + 2;
-        // What is jumped to after the step was loaded may have another one.
-        let is_constant = prep.op() == Some(Op::ForPrep) && is_loaded && !self.blocks.contains_key(&at);
+        let is_constant = prep.op() == Some(Op::ForPrep) && is_loaded;
         is_constant.then(|| i64::from(before.sj())).filter(|step| *step != 0)
     }
 
@@ -264,7 +264,10 @@ impl Lowering<'_, '_> {
         let [Some(index), Some(limit)] = [a, a + 1].map(|r| self.known(r)) else {
             return self.step_and_jump(at);
         };
-        let step = match head.checked_sub(1).and_then(|prep| self.step_of(prep)) {
+        // Code that is not built may jump there, and the interpreter comes in where the loop comes round.
+        let is_jumped_to = |prep: &usize| (0..self.proto.code.len()).any(|at| self.target(at) == Some(*prep));
+        let prep = head.checked_sub(1).filter(|prep| !is_jumped_to(prep));
+        let step = match prep.and_then(|prep| self.step_of(prep)) {
             Some(step) if index.ty == Ty::Int => {
                 Some(Known { ty: Ty::Int, val: self.b.ins().iconst(types::I64, step) })
             }
@@ -562,7 +565,8 @@ impl Lowering<'_, '_> {
         let [start, limit, by] = [a, a + 1, a + 2].map(|r| self.known(r));
         let [start, by] = [start, by].map(|n| n.filter(|n| n.ty == Ty::Int));
         let limit = limit.filter(|n| n.ty == Ty::Int || n.ty == Ty::Float && !self.is_suspect(at));
-        let step = self.step_of(at);
+        // What is jumped to after the step was loaded may have another one.
+        let step = self.step_of(at).filter(|_| !self.blocks.contains_key(&at));
         let (Some(start), Some(limit), Some(_), Some(step)) = (start, limit, by, step) else {
             return self.step_and_jump(at);
         };

@@ -1,9 +1,14 @@
 //! Ways out.
 //!
-//! An exit stores the payloads of numbers that are in registers of the processor, with their tags where these
-//! are there, too, and jumps to the one call of [`layout::leave`], with the [`Point`] that says the rest: it
-//! writes records and tags, makes tables that are not made, of which the exit has stored what they are, and
-//! counts. All that is not a usual return ends in one block.
+//! An exit tells the code generator ([`backend::DEPARTING`]) which values of registers are not in their slots, and
+//! where these are; with numbers of both kinds their tags, too. Nothing is stored by instructions of the code: a
+//! table says where each value is at each exit, and a function stores them (`perilune_vm::machine`,
+//! `departures.rs`). The [`Point`] says the rest: which records and tags are written, and which tables are made
+//! that have not been, of which the exit does store what they are made of. All that is not a usual return ends in
+//! one block.
+//!
+//! The values are those that registers have where the way out is taken. Exits that lead to the same place with
+//! the same values are one.
 
 use super::unmade::Waiting;
 use super::{Lowering, Ty, Val};

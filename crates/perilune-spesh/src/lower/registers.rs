@@ -2,7 +2,7 @@
 //! both.
 
 use super::facts::Fact;
-use super::{EXITED, Known, Lowering, Name, Register, Ty, Val};
+use super::{EXITED, Known, Lowering, Name, Register, Ty, Val, units};
 use crate::backend::clif::{Block, InstBuilder, MemFlagsData, condcodes::IntCC, types};
 use perilune_syntax::Constant;
 use perilune_vm::machine::layout;
@@ -79,11 +79,10 @@ impl Lowering<'_, '_> {
         Some(Known { ty, val })
     }
 
-    /// The address of the constants of the function that is being built. Where nothing comes round, that of
-    /// the compiled function is loaded from its record: kept in a register from the start, it would have to
-    /// be saved, for what is hardly ever done.
+    /// The address of the constants of the function that is being built. That of the compiled function is
+    /// loaded from its record: kept from the start, it would have to be stored, for what is hardly ever done.
     pub(super) fn constants(&mut self) -> Val {
-        match self.frame == 0 && self.loops.is_empty() {
+        match self.frame == 0 {
             true => {
                 let base = self.b.use_var(self.base);
                 self.load(types::I64, base, layout::FRAME_CONSTANTS)
@@ -92,9 +91,12 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// The address of the interrupt word. The same holds for it.
+    /// The address of the interrupt word. In loops that call no function of Lua it is in a register.
     pub(super) fn interrupt_word(&mut self) -> Val {
-        match self.loops.is_empty() {
+        let inside = |l: &&units::Region| (l.head..=l.back).contains(&self.at);
+        let innermost = self.loops.iter().filter(|_| self.frame == 0).filter(inside).max_by_key(|l| l.head);
+        let calls = |l: &units::Region| (l.head..=l.back).any(|at| self.site(at).calls > 0);
+        match innermost.is_none_or(calls) {
             true => {
                 let vm = self.vm;
                 self.load(types::I64, vm, layout::VM_INTERRUPT)

@@ -118,7 +118,7 @@ impl Lowering<'_, '_> {
     }
 
     /// What is being built is hardly ever run.
-    fn is_rare(&self) -> bool {
+    pub(super) fn is_rare(&self) -> bool {
         let block = self.b.current_block();
         block.is_some_and(|block| self.b.func.layout.is_cold(block))
     }

@@ -35,6 +35,8 @@ impl Emitter<'_, '_> {
             _ => (args[0], args[1]),
         };
         match (self.rm(a), self.form.integer(b)) {
+            // Bits of the lowest byte are asked of that.
+            (a, Some(n)) if (0..0x80).contains(&n) => self.asm.test_immediate(Width::W8, a, n),
             (a, Some(n)) if i32::try_from(n).is_ok() => self.asm.test_immediate(width, a, n),
             (Rm::Mem(a), Some(n)) if is_through_scratch(a) => {
                 self.asm.load(width, SCRATCH, a);
@@ -652,7 +654,15 @@ impl Emitter<'_, '_> {
                 Operand::Reg(SCRATCH)
             }
         };
+        // No flags are asked for any more, so zeros are made of nothing.
+        let (zeros, moves): (Moves, Moves) = moves.into_iter().partition(|of| of.1 == From::Constant(0));
         moves::make(&mut self.asm, &moves);
+        for (to, zero) in zeros {
+            match to {
+                Spot::Integer(r) => self.asm.mov_immediate(r, 0, false),
+                _ => moves::make(&mut self.asm, &[(to, zero)]),
+            }
+        }
         let callee = match callee {
             Operand::Reg(r) => r,
             from => {
