@@ -328,7 +328,7 @@ fn call_from_outside(func: &mut Function) {
             let signature = at.func.import_signature(signature);
             let (callee, args) = at.func.dfg.inst_args(inst).split_first().expect("a callee");
             let args: Vec<Value> = args.iter().copied().chain([*callee]).collect();
-            let enter = at.ins().iconst(clif::types::I64, machine::enter as *const () as i64);
+            let enter = at.ins().iconst(clif::types::I64, machine::enter() as i64);
             at.func.replace(inst).call_indirect(signature, enter, &args);
         }
     }

@@ -5,11 +5,13 @@
 //! |---|---|
 //! | `sys/stack.rs` | native stacks: where the running one is and ends, what registers hold, memory for others |
 //! | `sys/clock.rs` | clocks of threads that send signals, and what a signal has interrupted |
+//! | `sys/code.rs` | how machine code is entered and left, in instructions |
 //! | `sys/process.rs` | when the process began, where the module lies |
 //!
 //! Nothing here knows Lua. A test (`perilune-test/tests/sys.rs`) finds calls that stand elsewhere.
 
 pub(crate) mod clock;
+pub(crate) mod code;
 pub(crate) mod process;
 pub(crate) mod stack;
 

@@ -181,7 +181,7 @@ fn who_calls_machine_code_from_outside_finds_registers_as_they_were() {
     unsafe {
         std::arch::asm!(
             "call {enter}",
-            enter = in(reg) perilune_vm::machine::enter as *const (),
+            enter = in(reg) perilune_vm::machine::enter(),
             inout("rdi") 1000i64 => _,
             inout("rsi") 100_000_000i64 => _,
             inout("rdx") code.address() => _,

@@ -497,7 +497,7 @@ impl Emitter<'_, '_> {
             let table = std::ptr::from_ref(&*self.departures) as i64;
             self.asm.mov_immediate(SCRATCH, table, true);
             self.asm.push(SCRATCH);
-            self.asm.mov_immediate(SCRATCH, machine::depart as *const () as i64, true);
+            self.asm.mov_immediate(SCRATCH, machine::depart() as i64, true);
             self.asm.jump_to(SCRATCH);
         }
     }

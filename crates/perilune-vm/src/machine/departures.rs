@@ -10,8 +10,9 @@
 //! Rejected: calls, with the place known by the return address. That takes five bytes in place of eleven, and a
 //! search by address, or a constant in the code that whoever reads instructions has to know of.
 
-use super::{KEEPS, Point};
+use super::Point;
 use crate::Vm;
+use crate::sys::code::{self, KEEPS, Registers};
 use crate::value::Value;
 
 /// Where a value is.
@@ -52,7 +53,10 @@ pub type Leave = unsafe extern "C-unwind" fn(vm: *mut Vm, base: *mut Value, poin
 
 /// The places where a piece of machine code is left. It belongs to the code, which has its address.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Departures {
+    /// The first word, which [`depart`] calls.
+    take: Take,
     leave: Leave,
     all: Vec<Departure>,
     saved: Vec<Saved>,
@@ -64,7 +68,7 @@ pub const LEAVE_AT: Leave = super::points::leave;
 impl Departures {
     /// None yet. What is called is this: anything but [`LEAVE_AT`] is for tests.
     pub fn to(leave: Leave) -> Departures {
-        Departures { leave, all: Vec::new(), saved: Vec::new() }
+        Departures { take, leave, all: Vec::new(), saved: Vec::new() }
     }
 
     /// One more: the point that has its address, where the base of the frame is, and what is stored. Its number.
@@ -96,12 +100,12 @@ impl Departures {
         // SAFETY: the caller's promise: what is told of the place holds there, so the base is that of a frame
         // with these registers.
         unsafe {
-            let base = registers.value(base) as *mut Value;
+            let base = value(registers, base) as *mut Value;
             for saved in &self.saved[first as usize..end as usize] {
-                let (value, to) = (registers.value(saved.home), base.byte_offset(saved.offset as isize));
+                let (bits, to) = (value(registers, saved.home), base.byte_offset(saved.offset as isize));
                 match saved.is_byte {
-                    true => to.cast::<u8>().write(value as u8),
-                    false => to.cast::<u64>().write(value),
+                    true => to.cast::<u8>().write(bits as u8),
+                    false => to.cast::<u64>().write(bits),
                 }
             }
             let vm = registers.words[KEEPS as usize] as *mut Vm;
@@ -110,78 +114,27 @@ impl Departures {
     }
 }
 
-/// What registers held where code was left.
-#[repr(C)]
-struct Registers {
-    words: [u64; 16],
-    floats: [u64; 16],
-}
-
-impl Registers {
-    /// # Safety
-    /// The native frame at RBP has this place.
-    unsafe fn value(&self, home: Home) -> u64 {
-        match home {
-            Home::Integer(r) => self.words[r as usize],
-            Home::Float(r) => self.floats[r as usize],
-            // SAFETY: the caller's promise.
-            Home::Frame(offset) => unsafe { *((self.words[5] as *const u8).offset(offset as isize).cast()) },
-            Home::Constant(bits) => bits,
-        }
+/// # Safety
+/// As [`Departures::take`].
+unsafe fn value(registers: &Registers, home: Home) -> u64 {
+    match home {
+        Home::Integer(r) => registers.words[r as usize],
+        Home::Float(r) => registers.floats[r as usize],
+        // SAFETY: the caller's promise: a value of the code is there.
+        Home::Frame(offset) => unsafe { registers.in_frame(offset) },
+        Home::Constant(bits) => bits,
     }
 }
+
+type Take = unsafe extern "C-unwind" fn(*const Registers, *const Departures, u32) -> u64;
 
 unsafe extern "C-unwind" fn take(registers: *const Registers, all: *const Departures, number: u32) -> u64 {
     // SAFETY: called by `depart`, with what it has saved and been given.
     unsafe { (*all).take(&*registers, number) }
 }
 
-/// Leaves machine code, which comes here by a jump with the number of the exit and the address of its
+/// The address of what machine code jumps to when it is left, with the number of the exit and the address of its
 /// [`Departures`] as the last two words on its stack, which was where calls need it before.
-///
-/// # Safety
-/// Nobody calls it.
-#[unsafe(naked)]
-pub unsafe extern "C" fn depart() {
-    std::arch::naked_asm!(
-        "sub rsp, 256",
-        "mov qword ptr [rsp], rax",
-        "mov qword ptr [rsp + 8], rcx",
-        "mov qword ptr [rsp + 16], rdx",
-        "mov qword ptr [rsp + 24], rbx",
-        "mov qword ptr [rsp + 40], rbp",
-        "mov qword ptr [rsp + 48], rsi",
-        "mov qword ptr [rsp + 56], rdi",
-        "mov qword ptr [rsp + 64], r8",
-        "mov qword ptr [rsp + 72], r9",
-        "mov qword ptr [rsp + 80], r10",
-        "mov qword ptr [rsp + 96], r12",
-        "mov qword ptr [rsp + 104], r13",
-        "mov qword ptr [rsp + 112], r14",
-        "mov qword ptr [rsp + 120], r15",
-        "movsd qword ptr [rsp + 128], xmm0",
-        "movsd qword ptr [rsp + 136], xmm1",
-        "movsd qword ptr [rsp + 144], xmm2",
-        "movsd qword ptr [rsp + 152], xmm3",
-        "movsd qword ptr [rsp + 160], xmm4",
-        "movsd qword ptr [rsp + 168], xmm5",
-        "movsd qword ptr [rsp + 176], xmm6",
-        "movsd qword ptr [rsp + 184], xmm7",
-        "movsd qword ptr [rsp + 192], xmm8",
-        "movsd qword ptr [rsp + 200], xmm9",
-        "movsd qword ptr [rsp + 208], xmm10",
-        "movsd qword ptr [rsp + 216], xmm11",
-        "movsd qword ptr [rsp + 224], xmm12",
-        "movsd qword ptr [rsp + 232], xmm13",
-        "movsd qword ptr [rsp + 240], xmm14",
-        "mov rdi, rsp",
-        "mov rsi, qword ptr [rsp + 256]",
-        "mov edx, dword ptr [rsp + 264]",
-        "call {take}",
-        // The frame is over. A function of this convention has saved no other register.
-        "mov rsp, rbp",
-        "pop rbp",
-        "ret",
-        take = sym take,
-    )
+pub fn depart() -> usize {
+    code::depart as *const () as usize
 }

@@ -10,11 +10,12 @@
 //! what a [`Run`] is for: nothing else can be done with one.
 
 use crate::Vm;
+use crate::sys::code;
 use crate::object::ProtoInst;
 use crate::value::Value;
 
-/// The register that has the state, RBX, by its number in instructions.
-pub const KEEPS: u8 = 3;
+/// The register that has the state, by its number in instructions.
+pub const KEEPS: u8 = code::KEEPS;
 
 /// What runs the code of a prototype from entry `entry` on, for the complete frame at `base`, a frame of a
 /// closure of `inst`. The result is one of [`RETURNED`](super::RETURNED), [`FAILED`](super::FAILED),
@@ -65,52 +66,19 @@ impl Run {
         entry: u32,
     ) -> u64 {
         // SAFETY: the caller's promise.
-        unsafe { enter(vm, base, inst, entry, self.0) }
+        unsafe { ENTER(vm, base, inst, entry, self.0) }
     }
 }
 
-/// Calls code with the state where it expects that, for those who are called by the convention of C.
-///
-/// # Safety
-/// As is said at [`Code`].
-#[unsafe(naked)]
-pub unsafe extern "C-unwind" fn enter(
-    vm: *mut Vm,
-    base: *mut Value,
-    inst: *const ProtoInst,
-    entry: u32,
-    code: Code,
-) -> u64 {
-    std::arch::naked_asm!(
-        ".cfi_startproc",
-        "push rbp",
-        ".cfi_def_cfa_offset 16",
-        ".cfi_offset rbp, -16",
-        "mov rbp, rsp",
-        ".cfi_def_cfa_register rbp",
-        "push rbx",
-        "push r12",
-        "push r13",
-        "push r14",
-        "push r15",
-        ".cfi_offset rbx, -24",
-        ".cfi_offset r12, -32",
-        ".cfi_offset r13, -40",
-        ".cfi_offset r14, -48",
-        ".cfi_offset r15, -56",
-        // With the seven words above a multiple of 16.
-        "sub rsp, 8",
-        "mov rbx, rdi",
-        "call r8",
-        "add rsp, 8",
-        "pop r15",
-        "pop r14",
-        "pop r13",
-        "pop r12",
-        "pop rbx",
-        "pop rbp",
-        ".cfi_def_cfa rsp, 8",
-        "ret",
-        ".cfi_endproc",
-    )
+/// What is called for [`Run::call`].
+type Enter = unsafe extern "C-unwind" fn(*mut Vm, *mut Value, *const ProtoInst, u32, Code) -> u64;
+
+// SAFETY: it passes its words on, and gives back what the code does.
+const ENTER: Enter =
+    unsafe { std::mem::transmute::<unsafe extern "C-unwind" fn(), Enter>(code::enter) };
+
+/// The address of what calls machine code for those who are called by the convention of C: it takes what [`Code`]
+/// takes, and the code.
+pub fn enter() -> usize {
+    code::enter as *const () as usize
 }
