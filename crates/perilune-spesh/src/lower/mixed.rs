@@ -221,7 +221,7 @@ impl Lowering<'_, '_> {
         let is_float = |x: Operand| matches!(x, Operand::Known(n) if n.ty == Ty::Float);
         if !is_float(x) && !is_float(y) && !matches!(operation, Operation::Div | Operation::Pow) {
             let [first, second] = [x, y].map(|x| self.is_integer(x));
-            let both = self.b.ins().band(first, second);
+            let both = self.both(first, second);
             let not_both = self.icmp_imm(IntCC::Equal, both, 0);
             self.unless(not_both, slow.block);
         }
@@ -230,6 +230,16 @@ impl Lowering<'_, '_> {
         self.define(a, Known { ty: Ty::Float, val });
         self.join(at, slow, Some((a, self.ty(a))));
         true
+    }
+
+    /// Whether both conditions hold, of which one may be known to.
+    fn both(&mut self, first: Value, second: Value) -> Value {
+        let is_known = |condition: Value| backend::integer(self.b.func, condition) == Some(1);
+        match () {
+            () if is_known(first) => second,
+            () if is_known(second) => first,
+            () => self.b.ins().band(first, second),
+        }
     }
 
     /// Sometimes an integer comes out, sometimes a float.
@@ -243,7 +253,7 @@ impl Lowering<'_, '_> {
         let tag = self.b.append_block_param(done, types::I8);
         let payload = self.b.append_block_param(done, types::I64);
         let [first, second] = [x, y].map(|x| self.is_integer(x));
-        let both = self.b.ins().band(first, second);
+        let both = self.both(first, second);
         self.b.ins().brif(both, ints, &[], floats, &[]);
         self.go_to(ints);
         let known_float = |x: Operand| matches!(x, Operand::Known(n) if n.ty == Ty::Float);
@@ -305,7 +315,7 @@ impl Lowering<'_, '_> {
         } else {
             let ints = self.b.create_block();
             let [first, second] = [x, y].map(|x| self.is_integer(x));
-            let both = self.b.ins().band(first, second);
+            let both = self.both(first, second);
             self.b.ins().brif(both, ints, &[], floats, &[]);
             self.go_to(ints);
             let base = self.b.use_var(self.base);
