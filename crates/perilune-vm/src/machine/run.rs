@@ -10,8 +10,8 @@
 //! what a [`Run`] is for: nothing else can be done with one.
 
 use crate::Vm;
-use crate::sys::code;
 use crate::object::ProtoInst;
+use crate::sys::code;
 use crate::value::Value;
 
 /// The register that has the state, by its number in instructions.
@@ -74,8 +74,7 @@ impl Run {
 type Enter = unsafe extern "C-unwind" fn(*mut Vm, *mut Value, *const ProtoInst, u32, Code) -> u64;
 
 // SAFETY: it passes its words on, and gives back what the code does.
-const ENTER: Enter =
-    unsafe { std::mem::transmute::<unsafe extern "C-unwind" fn(), Enter>(code::enter) };
+const ENTER: Enter = unsafe { std::mem::transmute::<unsafe extern "C-unwind" fn(), Enter>(code::enter) };
 
 /// The address of what calls machine code for those who are called by the convention of C: it takes what [`Code`]
 /// takes, and the code.
