@@ -74,12 +74,13 @@ pub(crate) fn compile(func: &Function, checked: bool, leave: Leave) -> Option<Co
     let taken = intervals::taken(&form);
     let found = scan::allocate(&form, &needed.sets, intervals, &taken);
     let departures = Box::new(Departures::to(leave));
-    let emit::Written { bytes, positions, frame, traps, departures, trace } =
+    let emit::Written { bytes, positions, frame, traps, mut departures, trace } =
         emit::emit(&form, &needed.sets, &found, (checked, departures))?;
     if let Some(trace) = trace {
         let is_right = check::check(&form, &found, &bytes, &trace);
         is_right.unwrap_or_else(|wrong| panic!("registers are given out wrongly: {wrong}"));
     }
+    departures.close();
     let departures = (!departures.is_empty()).then_some(departures);
     Some(Compiled { bytes, positions, frame, traps, departures, listing: None })
 }

@@ -18,6 +18,7 @@ use crate::positions::Place;
 use perilune_syntax::Instr;
 use perilune_vm::Tag;
 use perilune_vm::machine::{Built, EXITED, Point, REFUSED, Reason, Unmade, layout};
+use rustc_hash::FxHashMap as HashMap;
 use std::sync::Arc;
 
 /// Why machine code is left.
@@ -124,6 +125,7 @@ impl Lowering<'_, '_> {
             return count;
         }
         exits.sort_by_key(|(_, block)| *block);
+        let mut points = HashMap::default();
         for (exit, block) in exits {
             self.go_to(block);
             if self.b.is_unreachable() {
@@ -148,7 +150,15 @@ impl Lowering<'_, '_> {
                 }
                 tags.push((r as u8, ty.tag()));
             }
-            let point = self.point(at, Some(why), 0, (tags, unmade));
+            // Exits that differ in where values are lead to the same point.
+            let known = unmade.is_empty().then(|| (at, why, tags.clone()));
+            let point = match known.as_ref().and_then(|key| points.get(key)) {
+                Some(&address) => self.b.ins().iconst(types::I64, address),
+                None => self.point(at, Some(why), 0, (tags, unmade)),
+            };
+            if let (Some(key), Some(address)) = (known, backend::integer(self.b.func, point)) {
+                points.insert(key, address);
+            }
             self.depart(point, base, &stores);
         }
         0

@@ -79,29 +79,36 @@ impl Lowering<'_, '_> {
         Some(Known { ty, val })
     }
 
-    /// The address of the constants of the function that is being built. That of the compiled function is
-    /// loaded from its record: kept from the start, it would have to be stored, for what is hardly ever done.
+    /// Whether this is in a loop, the innermost, that calls no function of Lua but those that are built in place:
+    /// what is in a register of the processor stays there.
+    fn is_in_quiet_loop(&self) -> bool {
+        let inside = |l: &&units::Region| (l.head..=l.back).contains(&self.at);
+        let innermost = self.loops.iter().filter(|_| self.frame == 0).filter(inside).max_by_key(|l| l.head);
+        let calls = |at: usize| self.site(at).calls > 0 && !self.places.contains_key(&at);
+        innermost.is_some_and(|l| !(l.head..=l.back).any(calls))
+    }
+
+    /// The address of the constants of the function that is being built. But in such a loop, that of the compiled
+    /// function is loaded from its record: kept from the start, it would have to be stored, for what is hardly ever
+    /// done.
     pub(super) fn constants(&mut self) -> Val {
-        match self.frame == 0 {
-            true => {
+        match self.frame != 0 || self.is_in_quiet_loop() {
+            true => self.constants,
+            false => {
                 let base = self.b.use_var(self.base);
                 self.load(types::I64, base, layout::FRAME_CONSTANTS)
             }
-            false => self.constants,
         }
     }
 
-    /// The address of the interrupt word. In loops that call no function of Lua it is in a register.
+    /// The address of the interrupt word. The same holds for it.
     pub(super) fn interrupt_word(&mut self) -> Val {
-        let inside = |l: &&units::Region| (l.head..=l.back).contains(&self.at);
-        let innermost = self.loops.iter().filter(|_| self.frame == 0).filter(inside).max_by_key(|l| l.head);
-        let calls = |l: &units::Region| (l.head..=l.back).any(|at| self.site(at).calls > 0);
-        match innermost.is_none_or(calls) {
-            true => {
+        match self.is_in_quiet_loop() {
+            true => self.interrupt,
+            false => {
                 let vm = self.vm;
                 self.load(types::I64, vm, layout::VM_INTERRUPT)
             }
-            false => self.interrupt,
         }
     }
 

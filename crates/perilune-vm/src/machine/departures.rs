@@ -43,10 +43,31 @@ pub struct Saved {
 #[derive(Clone, Copy, Debug)]
 struct Departure {
     point: usize,
-    base: Home,
+    base: Packed,
     /// Where the values of the next one begin.
     end: u32,
 }
+
+/// Where a value is, in a word, since there are many: of which kind that is, and a number of this kind. A constant's
+/// is its place among all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Packed(u32);
+
+const INTEGER: u32 = 0;
+const FLOAT: u32 = 1;
+const FRAME: u32 = 2;
+const CONSTANT: u32 = 3;
+/// How far back a constant is looked for that is the same.
+const NEAR: usize = 16;
+
+impl Packed {
+    fn new(kind: u32, number: u32) -> Packed {
+        Packed(number << 2 | kind)
+    }
+}
+
+/// Where a value is stored, as in [`Saved::offset`], twice that, and one more if it is a byte; and where it is.
+type Entry = (i32, Packed);
 
 /// What is called when the values have been stored: what machine code answers.
 pub type Leave = unsafe extern "C-unwind" fn(vm: *mut Vm, base: *mut Value, point: *const Point) -> u64;
@@ -59,7 +80,8 @@ pub struct Departures {
     take: Take,
     leave: Leave,
     all: Vec<Departure>,
-    saved: Vec<Saved>,
+    saved: Vec<Entry>,
+    constants: Vec<u64>,
 }
 
 /// What machine code of programs is left by.
@@ -68,15 +90,65 @@ pub const LEAVE_AT: Leave = super::points::leave;
 impl Departures {
     /// None yet. What is called is this: anything but [`LEAVE_AT`] is for tests.
     pub fn to(leave: Leave) -> Departures {
-        Departures { take, leave, all: Vec::new(), saved: Vec::new() }
+        Departures { take, leave, all: Vec::new(), saved: Vec::new(), constants: Vec::new() }
     }
 
     /// One more: the point that has its address, where the base of the frame is, and what is stored. Its number.
+    ///
+    /// # Panics
+    /// A place in memory is further away than frames are large.
     pub fn push(&mut self, point: usize, base: Home, saved: impl IntoIterator<Item = Saved>) -> u32 {
-        self.saved.extend(saved);
+        for Saved { offset, is_byte, home } in saved {
+            assert!(offset.unsigned_abs() < 1 << 30, "a frame has fewer registers");
+            let entry = (offset << 1 | i32::from(is_byte), self.packed(home));
+            self.saved.push(entry);
+        }
         let end = u32::try_from(self.saved.len()).expect("code has fewer instructions");
+        let base = self.packed(base);
         self.all.push(Departure { point, base, end });
         self.all.len() as u32 - 1
+    }
+
+    fn packed(&mut self, home: Home) -> Packed {
+        match home {
+            Home::Integer(r) => Packed::new(INTEGER, r.into()),
+            Home::Float(r) => Packed::new(FLOAT, r.into()),
+            Home::Frame(offset) => {
+                assert!(offset.unsigned_abs() < 1 << 29, "a native frame is smaller");
+                Packed::new(FRAME, offset as u32 & (u32::MAX >> 2))
+            }
+            Home::Constant(bits) => {
+                let near = self.constants.len().saturating_sub(NEAR);
+                let known = self.constants[near..].iter().position(|&known| known == bits);
+                let n = known.map_or(self.constants.len(), |n| near + n);
+                if n == self.constants.len() {
+                    self.constants.push(bits);
+                }
+                Packed::new(CONSTANT, u32::try_from(n).expect("fewer constants than instructions"))
+            }
+        }
+    }
+
+    /// What is at this place.
+    ///
+    /// # Safety
+    /// As [`Departures::take`].
+    unsafe fn value(&self, registers: &Registers, Packed(home): Packed) -> u64 {
+        let number = home >> 2;
+        match home & 3 {
+            INTEGER => registers.words[number as usize],
+            FLOAT => registers.floats[number as usize],
+            // SAFETY: the caller's promise: a value of the code is there.
+            FRAME => unsafe { registers.in_frame((home as i32) >> 2) },
+            _ => self.constants[number as usize],
+        }
+    }
+
+    /// No more will come.
+    pub fn close(&mut self) {
+        self.all.shrink_to_fit();
+        self.saved.shrink_to_fit();
+        self.constants.shrink_to_fit();
     }
 
     /// How many there are.
@@ -100,29 +172,17 @@ impl Departures {
         // SAFETY: the caller's promise: what is told of the place holds there, so the base is that of a frame
         // with these registers.
         unsafe {
-            let base = value(registers, base) as *mut Value;
-            for saved in &self.saved[first as usize..end as usize] {
-                let (bits, to) = (value(registers, saved.home), base.byte_offset(saved.offset as isize));
-                match saved.is_byte {
-                    true => to.cast::<u8>().write(bits as u8),
-                    false => to.cast::<u64>().write(bits),
+            let base = self.value(registers, base) as *mut Value;
+            for &(place, home) in &self.saved[first as usize..end as usize] {
+                let (bits, to) = (self.value(registers, home), base.byte_offset((place >> 1) as isize));
+                match place & 1 {
+                    0 => to.cast::<u64>().write(bits),
+                    _ => to.cast::<u8>().write(bits as u8),
                 }
             }
             let vm = registers.words[KEEPS as usize] as *mut Vm;
             (self.leave)(vm, base, point as *const Point)
         }
-    }
-}
-
-/// # Safety
-/// As [`Departures::take`].
-unsafe fn value(registers: &Registers, home: Home) -> u64 {
-    match home {
-        Home::Integer(r) => registers.words[r as usize],
-        Home::Float(r) => registers.floats[r as usize],
-        // SAFETY: the caller's promise: a value of the code is there.
-        Home::Frame(offset) => unsafe { registers.in_frame(offset) },
-        Home::Constant(bits) => bits,
     }
 }
 
@@ -137,4 +197,37 @@ unsafe extern "C-unwind" fn take(registers: *const Registers, all: *const Depart
 /// [`Departures`] as the last two words on its stack, which was where calls need it before.
 pub fn depart() -> usize {
     code::depart as *const () as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_what_they_were() {
+        let mut departures = Departures::to(LEAVE_AT);
+        let mut frame = [7u64, 8, 9, 10];
+        let end = frame.as_mut_ptr_range().end as u64;
+        let mut registers = Registers { words: [0; 16], floats: [0; 16] };
+        for n in 0..16 {
+            (registers.words[n], registers.floats[n]) = (100 + n as u64, 200 + n as u64);
+        }
+        registers.words[5] = end;
+        let homes = [
+            (Home::Integer(3), 103),
+            (Home::Integer(15), 115),
+            (Home::Float(14), 214),
+            (Home::Frame(-32), 7),
+            (Home::Frame(-8), 10),
+            (Home::Constant(0), 0),
+            (Home::Constant(u64::MAX), u64::MAX),
+            (Home::Constant(0), 0),
+        ];
+        for (home, value) in homes {
+            let packed = departures.packed(home);
+            // SAFETY: the words of the frame are there.
+            assert_eq!(unsafe { departures.value(&registers, packed) }, value, "{home:?}");
+        }
+        assert_eq!(departures.constants, [0, u64::MAX]);
+    }
 }
