@@ -225,15 +225,26 @@ impl<'a> Lowering<'a, '_> {
         }
         let other = self.aside();
         let base = self.b.use_var(self.base);
-        let tag = self.tag_of(a);
-        let is = self.icmp_imm(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
-        self.unless(is, other.block);
-        let closure = self.payload_of(a);
         // Another one is interpreted: that is no reason to make this code anew.
         let none = self.exit_block(at, LEAVE);
-        let (inst, run) = self.machine_code_of(closure, none);
-        let callee = Callee { frame: base, window: 0, inst, run, proto: None };
-        self.has_room(at, &callee);
+        let (closure, inst, proto) = match self.known_callee(at) {
+            Some(log) => {
+                let exit = self.exit_block(at, EXITED);
+                let (closure, inst) = self.function_in(a, log, exit);
+                (closure, inst, Some(log.proto()))
+            }
+            None => {
+                let closure = self.closure_in(a, other.block);
+                (closure, self.load(types::I64, closure, layout::CLOSURE_INST), None)
+            }
+        };
+        let run = self.machine_code_in(inst, none);
+        let callee = Callee { frame: base, window: 0, inst, run, proto: proto.map(|proto| &**proto) };
+        // Its native frame takes this one's place, and so does its own, if it is no larger.
+        if proto.is_none_or(|proto| proto.max_stack > self.proto.max_stack) {
+            self.try_leaving(none);
+            self.has_registers_for(&callee, none);
+        }
         self.poll(at);
         self.store(closure, base, RESULTS + layout::PAYLOAD);
         let arguments = match i.b() {
@@ -422,6 +433,16 @@ impl<'a> Lowering<'a, '_> {
 
     /// There is room for the callee's frame, on both stacks, else goes to `none`.
     pub(super) fn has_room_or(&mut self, callee: &Callee<'_>, none: Block) {
+        self.has_registers_for(callee, none);
+        let vm = self.vm;
+        let sp = self.b.ins().get_stack_pointer(types::I64);
+        let limit = self.load(types::I64, vm, layout::VM_NATIVE_LIMIT);
+        let fits = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, sp, limit);
+        self.unless(fits, none);
+    }
+
+    /// There is room for the callee's registers, else goes to `none`.
+    fn has_registers_for(&mut self, callee: &Callee<'_>, none: Block) {
         let vm = self.vm;
         let end = match callee.proto {
             Some(proto) => self.iadd_imm(callee.frame, Self::slot(proto.max_stack as usize) as i64),
@@ -433,10 +454,6 @@ impl<'a> Lowering<'a, '_> {
         };
         let limit = self.load(types::I64, vm, layout::VM_STACK_LIMIT);
         let fits = self.b.ins().icmp(IntCC::UnsignedLessThan, end, limit);
-        self.unless(fits, none);
-        let sp = self.b.ins().get_stack_pointer(types::I64);
-        let limit = self.load(types::I64, vm, layout::VM_NATIVE_LIMIT);
-        let fits = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, sp, limit);
         self.unless(fits, none);
     }
 

@@ -1,11 +1,11 @@
 //! Where machine code is left: what of its values is where, for each place.
 //!
-//! An exit has to store the values of Lua's registers that are in registers of the processor. Half of all code
+//! An exit has to store the values of Lua's registers that are in registers of the processor. A fifth of all code
 //! was instructions for that, and moves between where values are at one exit and at another that shares them.
 //! Nearly none of it ever ran. So an exit is a number and a jump, eleven bytes; behind it all registers of the
 //! processor are saved, and what is stored where is read from a table ([`Departures`]) that the code generator
 //! has written. Most exits are taken never, or a few times until the code is better; one that is taken costs
-//! some fifty nanoseconds more than stores did, beside the microsecond that the interpreter takes to go on.
+//! more than stores did, beside what the interpreter takes to go on.
 //!
 //! Rejected: calls, with the place known by the return address. That takes five bytes in place of eleven, and a
 //! search by address, or a constant in the code that whoever reads instructions has to know of.
