@@ -7,7 +7,7 @@
 //!
 //! | step | file | what |
 //! |---|---|---|
-//! | form | `form.rs` | blocks in an order, instructions numbered; which are parts of those that use them |
+//! | form | `form.rs`, `form/operands.rs` | blocks in an order, instructions numbered; which are parts of those that use them |
 //! | intervals | `intervals.rs` | where each value is needed |
 //! | scan | `scan.rs` | which register it is in, or its slot of the frame |
 //! | emit | `emit.rs`, `moves.rs` | instructions, and moves where values are somewhere else than they are wanted |
@@ -30,7 +30,9 @@
 //! A linear scan over the blocks as they have been built, those that are hardly ever run behind all others.
 //! A value may be in one register here and in another, or in the frame, there: its interval is split, and the
 //! costs that decide are counted by loops. SSA makes stores cheap: a value that has to be in the frame is
-//! stored once, where it is made, unless it goes there more rarely than it is made.
+//! stored once, where it is made, unless it goes there more rarely than it is made. A function of the convention
+//! of machine code saves no register, and one has its first parameter for good; where it is left, nothing is moved,
+//! and where values are is told (`perilune_vm::machine`, `run.rs` and `departures.rs`).
 //!
 //! # What keeps it right
 //! Both generators compile the same random functions, and these are run (`tests.rs`); every recorded script is

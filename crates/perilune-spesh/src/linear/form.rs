@@ -8,6 +8,8 @@
 
 use std::ops::Range;
 
+mod operands;
+
 use super::intervals::ARGUMENTS;
 use crate::backend::clif::{
     AbiParam, Block, BlockCall, CallConv, Function, Inst, InstructionData, Opcode, Signature, StackSlot,
@@ -792,73 +794,6 @@ impl<'f> Form<'f> {
         let inst = self.insts[user as usize].expect("an instruction");
         let result = self.func.dfg.first_result(inst);
         self.wheres[result.as_u32() as usize] == Where::Within
-    }
-
-    // -- Operands -------------------------------------------------------------------------------------------
-
-    /// Names what an instruction reads, but for what it passes to blocks.
-    pub(super) fn operands(&self, inst: Inst, each: &mut dyn FnMut(Name, Need)) {
-        match *self.data(inst) {
-            InstructionData::Load { arg, .. } => self.address_parts(arg, Need::Must, each),
-            InstructionData::Store { args, .. } => {
-                self.address_parts(args[1], Need::Must, each);
-                self.parts(args[0], [Need::May, Need::Must], each);
-            }
-            InstructionData::Binary { opcode, args } => {
-                // The first one is moved to where the result will be before the second is read, unless that
-                // can be the first just as well.
-                let is_float = matches!(opcode, Opcode::Fadd | Opcode::Fsub | Opcode::Fmul | Opcode::Fdiv);
-                let in_turn = opcode == Opcode::Isub || is_float && !self.has_avx;
-                let second = if in_turn { Need::MayLate } else { Need::May };
-                self.parts(args[0], [Need::May, Need::MustLate], each);
-                self.parts(args[1], [second, Need::MustLate], each);
-            }
-            InstructionData::Ternary { args, .. } => {
-                self.parts(args[0], [Need::May, Need::Must], each);
-                self.parts(args[1], [Need::MayLate, Need::MustLate], each);
-                self.parts(args[2], [Need::May, Need::Must], each);
-            }
-            InstructionData::Brif { arg, .. } => self.parts(arg, [Need::May, Need::Must], each),
-            InstructionData::Jump { .. } => {}
-            _ => {
-                for &value in self.func.dfg.inst_args(inst) {
-                    self.parts(value, [Need::May, Need::Must], each);
-                }
-            }
-        }
-    }
-
-    /// What a value is made of where it is used: how it is needed itself, and the parts of an address.
-    fn parts(&self, value: Value, needs: [Need; 2], each: &mut dyn FnMut(Name, Need)) {
-        match self.at(value) {
-            Where::Named(name) => each(name, needs[0]),
-            Where::Within => match *self.within(value).expect("it is part of others") {
-                InstructionData::Load { arg, .. } => self.address_parts(arg, needs[1], each),
-                InstructionData::Binary { opcode: Opcode::Band, args }
-                | InstructionData::IntCompare { args, .. }
-                | InstructionData::FloatCompare { args, .. } => {
-                    args.iter().for_each(|&arg| self.parts(arg, needs, each));
-                }
-                _ => self.address_parts(value, needs[1], each),
-            },
-            _ => {}
-        }
-    }
-
-    fn address_parts(&self, value: Value, need: Need, each: &mut dyn FnMut(Name, Need)) {
-        match self.within(value) {
-            Some(InstructionData::Binary { opcode: Opcode::Ishl, args }) => {
-                self.address_parts(args[0], need, each);
-            }
-            Some(InstructionData::Binary { args, .. }) => {
-                args.iter().for_each(|&arg| self.address_parts(arg, need, each));
-            }
-            _ => {
-                if let Where::Named(name) = self.at(value) {
-                    each(name, need);
-                }
-            }
-        }
     }
 }
 

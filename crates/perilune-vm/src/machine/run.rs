@@ -4,7 +4,7 @@
 //! besides the stack's two registers a callee leaves no other as it was. What is needed behind a call is in the
 //! caller's frame, where most of it has to be anyway, since whoever looks at a Lua frame finds its values there.
 //! By the convention of C each callee saved up to five registers that hardly any caller had anything in: of
-//! seventy instructions that a call took, twelve.
+//! some seventy instructions that a call took, ten.
 //!
 //! Whoever is not machine code calls it through [`Run::call`], which keeps the registers that C keeps. That is
 //! what a [`Run`] is for: nothing else can be done with one.
