@@ -23,12 +23,6 @@ const LEAVE_SOME: Mode = Mode {
 const MOVED: Mode =
     Mode { name: "moved", environment: &[("PERILUNE_SPESH", "blocking:2:207"), ("PERILUNE_GC_STRESS", "2")] };
 
-/// Cranelift makes the instructions of all functions, where it else does of a few.
-const CRANELIFT: Mode = Mode {
-    name: "cranelift",
-    environment: &[("PERILUNE_SPESH", "blocking:2:60"), ("PERILUNE_SPESH_GENERATOR", "cranelift")],
-};
-
 /// What is recorded is long enough for what is known of loops that come round often.
 const LONG: Mode = Mode { name: "long", environment: &[("PERILUNE_SPESH", "blocking:50:2000")] };
 
@@ -115,9 +109,4 @@ fn scripts_for_machine_code_print_the_same_where_stacks_move() {
 #[test]
 fn scripts_for_machine_code_print_the_same_where_much_is_recorded() {
     run_those("lua", "machine_", LONG);
-}
-
-#[test]
-fn scripts_for_machine_code_print_the_same_where_cranelift_makes_it() {
-    run_those("lua", "machine_", CRANELIFT);
 }

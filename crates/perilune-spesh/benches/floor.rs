@@ -3,14 +3,11 @@
 
 #[cfg(machine_code)]
 mod floor {
-    use perilune_spesh::backend::clif::condcodes::IntCC;
-    use perilune_spesh::backend::clif::{
-        AbiParam, BlockArg, CallConv, FunctionBuilder, InstBuilder, Signature, types,
-    };
-    use perilune_spesh::backend::{Backend, Compiled, Generator, Options};
+    use perilune_spesh::backend::{Backend, Compiled, Options};
     use perilune_spesh::memory::{Code, CodeMemory, Kind};
     use perilune_spesh::ranges::Ranges;
     use perilune_spesh::reclaim::{Reclaimer, Retired};
+    use perilune_spesh::ssa::{Builder, Convention, IntCC, Signature, Type};
     use std::hint::black_box;
 
     struct Piece(Code);
@@ -56,39 +53,38 @@ mod floor {
     }
 
     fn signature() -> Signature {
-        let mut signature = Signature::new(CallConv::SystemV);
-        signature.params = vec![AbiParam::new(types::I64)];
-        signature.returns = vec![AbiParam::new(types::I64)];
-        signature
+        Signature { convention: Convention::C, params: vec![Type::I64], returns: vec![Type::I64] }
     }
 
     /// A loop with `work` dependent operations, each followed by a cold exit, as a guard would be.
-    fn guarded_loop(builder: &mut FunctionBuilder<'_>, work: i64) {
+    fn guarded_loop(builder: &mut Builder<'_>, work: i64) {
         let entry = builder.create_block();
         builder.append_block_params_for_function_params(entry);
         builder.switch_to_block(entry);
         let limit = builder.block_params(entry)[0];
         let (head, exit) = (builder.create_block(), builder.create_block());
-        let index = builder.append_block_param(head, types::I64);
-        let mut value = builder.append_block_param(head, types::I64);
-        let result = builder.append_block_param(exit, types::I64);
+        let index = builder.append_block_param(head, Type::I64);
+        let mut value = builder.append_block_param(head, Type::I64);
+        let result = builder.append_block_param(exit, Type::I64);
         builder.set_cold_block(exit);
-        let zero = builder.ins().iconst(types::I64, 0);
-        builder.ins().jump(head, &[BlockArg::Value(zero), BlockArg::Value(zero)]);
+        let zero = builder.iconst(Type::I64, 0);
+        builder.jump(head, &[zero, zero]);
         builder.switch_to_block(head);
         for n in 0..work {
-            value = builder.ins().iadd_imm_s(value, n);
-            let fits = builder.ins().icmp_imm_s(IntCC::SignedLessThan, value, 1 << 40);
+            let [more, most] = [n, 1 << 40].map(|n| builder.iconst(Type::I64, n));
+            value = builder.iadd(value, more);
+            let fits = builder.icmp(IntCC::SignedLessThan, value, most);
             let next = builder.create_block();
-            builder.ins().brif(fits, next, &[], exit, &[BlockArg::Value(value)]);
+            builder.brif(fits, next, &[], exit, &[value]);
             builder.switch_to_block(next);
         }
-        let index = builder.ins().iadd_imm_s(index, 1);
-        let again = builder.ins().icmp(IntCC::SignedLessThan, index, limit);
-        let (round, leave) = ([BlockArg::Value(index), BlockArg::Value(value)], [BlockArg::Value(value)]);
-        builder.ins().brif(again, head, &round, exit, &leave);
+        let one = builder.iconst(Type::I64, 1);
+        let index = builder.iadd(index, one);
+        let again = builder.icmp(IntCC::SignedLessThan, index, limit);
+        let (round, leave) = ([index, value], [value]);
+        builder.brif(again, head, &round, exit, &leave);
         builder.switch_to_block(exit);
-        builder.ins().return_(&[result]);
+        builder.return_(&[result]);
         builder.seal_all_blocks();
     }
 
@@ -97,20 +93,15 @@ mod floor {
     }
 
     pub fn run() {
-        for (name, verify, generator) in [
-            ("", false, Generator::Linear),
-            (", checked", true, Generator::Linear),
-            (", by Cranelift", false, Generator::Cranelift),
-            (", by Cranelift, verified", true, Generator::Cranelift),
-        ] {
-            let mut backend = Backend::new(Options { verify, generator, ..Options::default() }).unwrap();
+        for (name, verify) in [("", false), (", checked", true)] {
+            let mut backend = Backend::new(Options { verify }).unwrap();
             for work in [1, 10, 100] {
                 let bytes = compile(&mut backend, work).bytes.len();
                 let ns = least(20, || {
                     black_box(compile(&mut backend, work));
                 });
                 let (us, instructions) = (ns / 1000.0, 3 * work + 5);
-                println!("compile {instructions} CLIF instructions, {bytes} bytes{name}: {us:.1} us");
+                println!("compile {instructions} instructions of the form, {bytes} bytes{name}: {us:.1} us");
             }
         }
         println!(

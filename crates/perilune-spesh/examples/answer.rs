@@ -4,18 +4,18 @@
 
 #[cfg(machine_code)]
 fn answer() -> Result<i64, Box<dyn std::error::Error>> {
-    use perilune_spesh::backend::clif::{AbiParam, CallConv, InstBuilder, Signature, types};
     use perilune_spesh::backend::{Backend, Options};
     use perilune_spesh::memory::{CodeMemory, Kind};
+    use perilune_spesh::ssa::{Convention, Signature, Type};
 
-    let mut signature = Signature::new(CallConv::SystemV);
-    signature.returns.push(AbiParam::new(types::I64));
+    let mut signature = Signature::new(Convention::C);
+    signature.returns.push(Type::I64);
     let compiled = Backend::new(Options::default())?.compile(signature, |builder| {
         let block = builder.create_block();
         builder.switch_to_block(block);
         builder.seal_block(block);
-        let value = builder.ins().iconst(types::I64, 42);
-        builder.ins().return_(&[value]);
+        let value = builder.iconst(Type::I64, 42);
+        builder.return_(&[value]);
     })?;
     let code = CodeMemory::reserve(64 << 10)?.install(&compiled.bytes, Kind::Function)?;
     // SAFETY: the code is a function of this signature, and is never freed.

@@ -184,7 +184,7 @@ impl Compiler {
     /// # Errors
     /// There can be no machine code here.
     pub fn new(quota: u32, setup: Setup) -> Result<Compiler, String> {
-        crate::target::features().map_err(|lack| Unsupported(lack).to_string())?;
+        crate::target::supported().map_err(|lack| Unsupported(lack).to_string())?;
         let perf = match setup.perf.as_str() {
             "" => None,
             word => {
@@ -254,13 +254,12 @@ impl Compiler {
         if self.room.is_awaited() && free < draft.size * LEAST_BYTES {
             return Err(Why::NoRoom);
         }
-        let Trials { generator, verify, .. } = self.trials;
-        let options = Options { generator, verify, ..Options::default() };
+        let options = Options { verify: self.trials.verify };
         let taken = self.backend.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut backend = taken.map_or_else(|| Backend::new(options).ok(), Some).ok_or(Why::Failed)?;
         // Whatever is wrong with what is built: the loop stays with the interpreter.
         let mut passes = 0;
-        let build = |b: &mut crate::backend::clif::FunctionBuilder<'_>| {
+        let build = |b: &mut crate::ssa::Builder<'_>| {
             passes += 1;
             lower::lower(b, task, draft) || passes == lower::MOST_PASSES
         };

@@ -1,6 +1,6 @@
 //! Machine code for Perilune: the specialiser.
 //!
-//! Its lowest floor knows no Lua: it takes a function in Cranelift's intermediate form and makes bytes of it,
+//! Its lowest floor knows no Lua: it takes a function in intermediate form (`ssa.rs`) and makes bytes of it,
 //! keeps bytes where they can run, says which function an address belongs to, and knows when nobody can be in
 //! code any more. On it stands what compiles hot functions and loops: `units.rs` and `compiler.rs` choose,
 //! `lower.rs` makes intermediate form, `profiles.rs` keeps what is known; `blocking.rs` does it when the VM
@@ -80,6 +80,8 @@ mod profiles;
 #[cfg(machine_code)]
 mod room;
 #[cfg(machine_code)]
+pub mod ssa;
+#[cfg(machine_code)]
 mod sys;
 #[cfg(machine_code)]
 mod trials;
@@ -107,7 +109,7 @@ pub struct Setup {
     pub guards: String,
     /// `PERILUNE_SPESH_LEAVE`: before which calls machine code leaves (`every`, a number, or nothing).
     pub leave: String,
-    /// `PERILUNE_SPESH_GENERATOR`: what makes instructions (`cranelift`, `checked`, or nothing: our own generator).
+    /// `PERILUNE_SPESH_GENERATOR`: whether what the code generator makes is checked (`checked`, or nothing).
     pub generator: String,
     /// `PERILUNE_PERF`: what `perf` is told (`map`, `lines`, `jitdump`, or nothing).
     pub perf: String,
@@ -123,7 +125,7 @@ pub struct Setup {
 pub fn available() -> Result<(), Unavailable> {
     #[cfg(machine_code)]
     {
-        target::features().map_err(|lack| Unavailable::Processor(backend::Unsupported(lack)))?;
+        target::supported().map_err(|lack| Unavailable::Processor(backend::Unsupported(lack)))?;
         memory::CodeMemory::reserve(memory::capacity()).map_err(Unavailable::Memory)?;
         Ok(())
     }
@@ -181,7 +183,7 @@ pub fn specializer(
 /// Whether the processor can run what would be made. Memory is asked for when something is compiled.
 fn is_supported() -> bool {
     #[cfg(machine_code)]
-    return target::features().is_ok();
+    return target::supported().is_ok();
     #[cfg(not(machine_code))]
     false
 }

@@ -1,8 +1,8 @@
-//! Our own code generator: instructions of the processor for what Cranelift's builder has made.
+//! The code generator: instructions of the processor for what the builder of the form (`ssa.rs`) has made.
 //!
 //! Most programs end, or have changed what they do, before a function has run for a hundred times what it took
 //! to compile; so code has to be made quickly, and most of the time went into the last step. With this one a
-//! function of 300 instructions of the form takes 0.42 of the time that it takes with Cranelift's, from the
+//! function of 300 instructions of the form took 0.42 of the time that it took with Cranelift's, from the
 //! builder to bytes, and what it makes is as fast ([decision 72]).
 //!
 //! | step | file | what |
@@ -15,10 +15,9 @@
 //! | check | `check.rs` | in tests: whether each value is where it is read |
 //!
 //! # What it is given
-//! A function in SSA whose blocks have parameters, without anything that Cranelift would have to legalise
-//! first. The verifier of Cranelift looks at it in builds with assertions, and in tests. A function that has
-//! what is not known here ([`Form::of`](form::Form::of) says so) is Cranelift's: floats of 32 bits, jump
-//! tables, frames that would need a probe of the stack.
+//! A function in SSA whose blocks have parameters (`ssa.rs`). The verifier looks at it in builds with assertions,
+//! and in tests. One of more instructions than are numbered, or with a larger frame than a function may have, is
+//! given back.
 //!
 //! # Selection
 //! One pass, from the last instruction to the first, finds out what is part of what: constants and addresses
@@ -35,16 +34,17 @@
 //! and where values are is told (`perilune_vm::machine`, `run.rs` and `departures.rs`).
 //!
 //! # What keeps it right
-//! Both generators compile the same random functions, and these are run (`tests.rs`); every recorded script is
-//! run with this one in several ways, those about machine code with the other, too; and the fuzzers' programs
-//! are compared with the reference. A checker goes through the bytes and looks for each value where it is read
+//! Random functions are compiled and run, and compared with what an interpreter of the form makes of them
+//! (`tests.rs`); every recorded script is run in several ways; and the fuzzers' programs are compared with the
+//! reference. A checker goes through the bytes and looks for each value where it is read
 //! (`check.rs`): of random functions, of scripts in one of these ways, of all that a build with assertions
 //! compiles, and where `PERILUNE_SPESH_GENERATOR=checked` says so. Assertions hold where a mistake would be a
 //! wrong value: a move that is not due, a part of an interval without a place, a label that is not bound. One
 //! that fails is caught by who compiles, and the function stays with the interpreter.
 //!
 //! # Rejected
-//! - *Cranelift's single-pass allocator*: its code is 2 to 10 times slower.
+//! - *Cranelift's generator*, with which this began: it takes twice as long, and with its single-pass allocator its
+//!   code is 2 to 10 times slower.
 //! - *Another tier above this one*, Cranelift's for what runs long: its code is not faster.
 //! - *A graph of interferences.* Splitting is what matters here: most values live from a hot way into many cold
 //!   ones, and are to be in registers on the first alone.
@@ -63,7 +63,7 @@ mod moves;
 mod scan;
 
 use crate::backend::Compiled;
-use crate::backend::clif::Function;
+use crate::ssa::Function;
 use assemble::{Base, Mem, RBP};
 use perilune_vm::machine::{Departures, Leave};
 
@@ -84,7 +84,7 @@ pub(crate) fn compile(func: &Function, checked: bool, leave: Leave) -> Option<Co
     }
     departures.close();
     let departures = (!departures.is_empty()).then_some(departures);
-    Some(Compiled { bytes, positions, frame, traps, departures, listing: None })
+    Some(Compiled { bytes, positions, frame, traps, departures })
 }
 
 /// A place in the frame, so far from its base.
@@ -98,4 +98,4 @@ fn constant(n: u32) -> Mem {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

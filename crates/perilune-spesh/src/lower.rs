@@ -1,6 +1,6 @@
 //! Hot code as a function of machine code.
 //!
-//! One pass over the bytecode, in order, straight into Cranelift's form. It knows for each register what it
+//! One pass over the bytecode, in order, straight into the intermediate form (`ssa.rs`). It knows for each register what it
 //! holds ([`Ty`]), from constants, from what instructions produce, and from the log: where the log has seen
 //! only one type, the code *guards* it, and exits if it meets another.
 //!
@@ -71,15 +71,11 @@ mod trials;
 mod unmade;
 mod varargs;
 
-use crate::backend::clif::{
-    AbiParam, Block, FunctionBuilder, InstBuilder, MemFlagsData, SigRef, Signature, Variable,
-    condcodes::IntCC, types,
-};
-use crate::backend::{self, clif};
+use crate::backend::{self, JUMPING};
 use crate::live::{live, read, read_by_type};
 use crate::places::Built;
-use crate::positions::Place;
 use crate::report;
+use crate::ssa::{Block, Builder, IntCC, Sig, Signature, Type, Value as Val, Variable};
 use crate::trials::Trials;
 use crate::units::{self, Unit};
 pub use cost::{Cost, LEAVING};
@@ -99,8 +95,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use unmade::Unmade;
-
-type Val = clif::Value;
 
 /// What is known of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -228,11 +222,11 @@ pub(crate) struct Slow {
 }
 
 /// A function that compiles to this signature: that of [`perilune_vm::machine::Run`], and it may end in a
-/// jump to another one ([`backend::JUMPING`]).
+/// jump to another one ([`JUMPING`]).
 pub fn signature() -> Signature {
-    let mut signature = Signature::new(backend::JUMPING);
-    signature.params = [types::I64, types::I64, types::I64, types::I32].map(AbiParam::new).to_vec();
-    signature.returns = vec![AbiParam::new(types::I64)];
+    let mut signature = Signature::new(JUMPING);
+    signature.params = vec![Type::I64, Type::I64, Type::I64, Type::I32];
+    signature.returns = vec![Type::I64];
     signature
 }
 
@@ -313,14 +307,14 @@ pub fn draft(task: Task<'_>) -> Draft {
 /// something else, so the next one would be better.
 ///
 /// Whatever it is, the body is right: what does not hold where a loop comes round is found out again there.
-pub fn lower(b: &mut FunctionBuilder<'_>, task: Task<'_>, draft: &mut Draft) -> bool {
+pub fn lower(b: &mut Builder<'_>, task: Task<'_>, draft: &mut Draft) -> bool {
     let hoisted = draft.hoisted.clone();
     *draft = Lowering::new(b, task, Some(std::mem::take(draft))).run();
     draft.hoisted == hoisted
 }
 
 pub(crate) struct Lowering<'a, 'b> {
-    b: &'a mut FunctionBuilder<'b>,
+    b: &'a mut Builder<'b>,
     /// The function that is being built: this one, or one that is inlined.
     log: &'a Log,
     proto: &'a Proto,
@@ -341,10 +335,8 @@ pub(crate) struct Lowering<'a, 'b> {
     changed: HashMap<usize, Registers>,
     /// Variables that closures may refer to ([`units::captured`]).
     captured: Registers,
-    run: SigRef,
+    run: Sig,
     runtime: Runtime,
-    /// Constants that are parts of instructions (`constants.rs`).
-    small: HashMap<(clif::Type, i64), Val>,
     /// The number of the entry where the interpreter comes in.
     number: Val,
     vm: Val,
@@ -394,8 +386,6 @@ pub(crate) struct Lowering<'a, 'b> {
     entered: Vec<usize>,
     /// Those where something was not as expected.
     guarded: HashSet<Block>,
-    /// The signatures of exits.
-    departing: HashMap<Vec<AbiParam>, SigRef>,
     /// Where somebody may look at the frames.
     #[expect(clippy::vec_box, reason = "they stay where they are when the list grows")]
     points: Vec<Box<Point>>,
@@ -436,7 +426,7 @@ fn number_of(entry: u32) -> usize {
 
 /// Begins the function: the state of the machine, the frame's base, the function's instance, the number of the
 /// entry.
-fn begin(b: &mut FunctionBuilder<'_>) -> [Val; 4] {
+fn begin(b: &mut Builder<'_>) -> [Val; 4] {
     let entry = b.create_block();
     b.append_block_params_for_function_params(entry);
     b.switch_to_block(entry);
@@ -445,7 +435,7 @@ fn begin(b: &mut FunctionBuilder<'_>) -> [Val; 4] {
 }
 
 impl<'a, 'b> Lowering<'a, 'b> {
-    fn new(b: &'a mut FunctionBuilder<'b>, task: Task<'a>, draft: Option<Draft>) -> Self {
+    fn new(b: &'a mut Builder<'b>, task: Task<'a>, draft: Option<Draft>) -> Self {
         let Task { log, unit, in_use, failures, .. } = task;
         let proto = log.proto();
         let (fixed, hoisted, places, made_before, came, origins) = draft.map_or_else(Default::default, |d| {
@@ -462,13 +452,13 @@ impl<'a, 'b> Lowering<'a, 'b> {
         };
         let registers = room;
         let [vm, at_entry, inst, number] = begin(b);
-        let base = b.declare_var(types::I64);
+        let base = b.declare_var(Type::I64);
         b.def_var(base, at_entry);
-        let mut load = |address, offset| b.ins().load(types::I64, MemFlagsData::trusted(), address, offset);
+        let mut load = |address, offset| b.load(Type::I64, address, offset);
         let constants = load(inst, layout::INST_CONSTANTS);
         let interrupt = load(vm, layout::VM_INTERRUPT);
-        let ints = (0..registers).map(|_| b.declare_var(types::I64)).collect();
-        let floats = (0..registers).map(|_| b.declare_var(types::F64)).collect();
+        let ints = (0..registers).map(|_| b.declare_var(Type::I64)).collect();
+        let floats = (0..registers).map(|_| b.declare_var(Type::F64)).collect();
         let loops = units::loops(proto);
         let changed = |l: &units::Region| {
             proto.code[l.head..=l.back].iter().fold(Registers::NONE, |set, i| set.or(i.changed()))
@@ -492,7 +482,6 @@ impl<'a, 'b> Lowering<'a, 'b> {
             captured,
             run,
             runtime: Runtime::default(),
-            small: HashMap::default(),
             number,
             vm,
             base,
@@ -520,7 +509,6 @@ impl<'a, 'b> Lowering<'a, 'b> {
             returns: HashMap::default(),
             entered: Vec::new(),
             guarded: HashSet::default(),
-            departing: HashMap::default(),
             points: Vec::new(),
             out: None,
             finishes: None,
@@ -602,7 +590,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         for (at, entry) in starts.into_iter().chain(entries) {
             let [here, next] = [(); 2].map(|()| self.b.create_block());
             let is = self.icmp_imm(IntCC::Equal, self.number, entry as i64);
-            self.b.ins().brif(is, here, &[], next, &[]);
+            self.b.brif(is, here, &[], next, &[]);
             self.go_to(here);
             self.now = Some(State {
                 registers: vec![Register::UNKNOWN; registers],
@@ -620,7 +608,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         for (at, entry) in self.unit.returns(self.proto) {
             let [here, next] = [(); 2].map(|()| self.b.create_block());
             let is = self.icmp_imm(IntCC::Equal, self.number, entry as i64);
-            self.b.ins().brif(is, here, &[], next, &[]);
+            self.b.brif(is, here, &[], next, &[]);
             self.returns.insert(at as usize, here);
             self.go_to(next);
         }
@@ -641,7 +629,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             self.forget_dead(at);
             if self.now.is_some() {
                 self.stepped = false;
-                backend::set_place(self.b, Place(at as u32));
+                self.b.set_place(at as u32);
                 // The one before it has done this one as well.
                 if self.done.take() != Some(at) {
                     self.instruction(at);
@@ -688,7 +676,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let built: Vec<Built> = self.frames.iter().map(built).collect();
         let (cost, stepped, places, entered) = (self.cost, self.all_stepped, self.places, self.entered);
         let unmade = unmade::by_lines(&self.postponed, &built);
-        let (size, points) = (self.b.func.dfg.num_insts() + exits, self.points);
+        let (size, points) = (self.b.func.size() + exits, self.points);
         let (in_place, origins) = (self.in_place, self.origins);
         let (made, comes, shapes) = (self.made, self.comes, self.shapes.into_iter().collect());
         Draft {
@@ -750,22 +738,22 @@ impl<'a, 'b> Lowering<'a, 'b> {
         if self.is_rare() {
             self.b.set_cold_block(on);
         }
-        self.b.ins().brif(condition, on, &[], otherwise, &[]);
+        self.b.brif(condition, on, &[], otherwise, &[]);
         self.go_to(on);
     }
 
     // -- Memory ---------------------------------------------------------------------------------------------
 
-    fn load(&mut self, ty: clif::Type, address: Val, offset: i32) -> Val {
-        self.b.ins().load(ty, MemFlagsData::trusted(), address, offset)
+    fn load(&mut self, ty: Type, address: Val, offset: i32) -> Val {
+        self.b.load(ty, address, offset)
     }
 
     fn store(&mut self, val: Val, address: Val, offset: i32) {
-        self.b.ins().store(MemFlagsData::trusted(), val, address, offset);
+        self.b.store(val, address, offset);
     }
 
     fn store_tag(&mut self, tag: Tag, address: Val, offset: i32) {
-        let tag = self.small(types::I8, tag.0 as i64);
+        let tag = self.b.iconst(Type::I8, tag.0 as i64);
         self.store(tag, address, offset + layout::TAG);
     }
 

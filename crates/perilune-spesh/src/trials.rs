@@ -7,14 +7,12 @@
 //! | | `random:SEED` | one in 64 does, by chance, the same in each run of a program of one domain |
 //! | `PERILUNE_SPESH_LEAVE` | `every` | machine code leaves before each call of a function of Lua, and has the interpreter do it |
 //! | | `N` | before one in N |
-//! | `PERILUNE_SPESH_GENERATOR` | `cranelift` | Cranelift makes the instructions of all functions |
-//! | | `checked` | our own generator does, and a checker looks for each value where it is read |
+//! | `PERILUNE_SPESH_GENERATOR` | `checked` | the form of each function is verified, and a checker looks for each value of its code where it is read |
 //!
 //! The code counts while it runs, at an address of this module's; domains that count at once may lose one. A
 //! guard is whatever leads to an exit that says that something was not as expected: failing is always right
 //! there, because the interpreter does what comes next. What leads elsewhere is no guard, and stays as it is.
 
-use crate::backend::Generator;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// When guards fail.
@@ -33,9 +31,7 @@ pub(crate) struct Trials {
     pub guards: Option<Guards>,
     /// Before one call in so many machine code leaves.
     pub leave: Option<u32>,
-    /// What makes instructions.
-    pub generator: Generator,
-    /// They are checked.
+    /// What the code generator makes is checked.
     pub verify: bool,
 }
 
@@ -89,17 +85,12 @@ impl Trials {
             n if often(n).is_some() => often(n),
             _ => return Err(format!("PERILUNE_SPESH_LEAVE: '{leave}' is neither 'every' nor a number")),
         };
-        let (generator, verify) = match generator {
-            "" => (Generator::Linear, false),
-            "checked" => (Generator::Linear, true),
-            "cranelift" => (Generator::Cranelift, false),
-            _ => {
-                return Err(format!(
-                    "PERILUNE_SPESH_GENERATOR: '{generator}' is neither 'cranelift' nor 'checked'"
-                ));
-            }
+        let verify = match generator {
+            "" => false,
+            "checked" => true,
+            _ => return Err(format!("PERILUNE_SPESH_GENERATOR: '{generator}' is not 'checked'")),
         };
-        Ok(Trials { guards, leave, generator, verify })
+        Ok(Trials { guards, leave, verify })
     }
 }
 
@@ -122,7 +113,6 @@ mod tests {
         for (guards, leave) in [("fail", ""), ("fail:0", ""), ("random:x", ""), ("", "0"), ("", "some")] {
             assert!(trials(guards, leave).is_err(), "{guards} {leave}");
         }
-        assert_eq!(Trials::parse("", "", "cranelift").unwrap().generator, Generator::Cranelift);
         let checked = Trials { verify: true, ..Trials::default() };
         assert_eq!(Trials::parse("", "", "checked").unwrap(), checked);
         assert!(Trials::parse("", "", "other").is_err());

@@ -2,12 +2,12 @@
 //! by several threads at once.
 #![cfg(machine_code)]
 
-use perilune_spesh::backend::clif::{AbiParam, CallConv, InstBuilder, Signature, types};
 use perilune_spesh::backend::{Backend, Compiled, Options};
 use perilune_spesh::memory::{Code, CodeMemory, InstallError, Kind};
 use perilune_spesh::positions::{Place, Positions};
 use perilune_spesh::ranges::Ranges;
 use perilune_spesh::reclaim::{Reclaimer, Retired};
+use perilune_spesh::ssa::{Builder, Convention, Signature, Type};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -45,18 +45,18 @@ impl Retired for Piece {
 
 /// `fn() -> n`, padded with `n % 8` multiplications so that lengths differ.
 fn compile(backend: &mut Backend, n: i64) -> Compiled {
-    let mut signature = Signature::new(CallConv::SystemV);
-    signature.returns = vec![AbiParam::new(types::I64)];
-    let build = |builder: &mut perilune_spesh::backend::clif::FunctionBuilder<'_>| {
+    let mut signature = Signature::new(Convention::C);
+    signature.returns.push(Type::I64);
+    let build = |builder: &mut Builder<'_>| {
         let block = builder.create_block();
         builder.switch_to_block(block);
         builder.seal_block(block);
-        let mut value = builder.ins().iconst(types::I64, n);
+        let mut value = builder.iconst(Type::I64, n);
         for _ in 0..n % 8 {
-            let one = builder.ins().iconst(types::I64, 1);
-            value = builder.ins().imul(value, one);
+            let one = builder.iconst(Type::I64, 1);
+            value = builder.imul(value, one);
         }
-        builder.ins().return_(&[value]);
+        builder.return_(&[value]);
     };
     backend.compile(signature, build).unwrap()
 }

@@ -535,6 +535,16 @@ impl Assembler {
         self.general(0xF2, width == Width::W64, false, &[0x0F, 0x2A], to, from);
     }
 
+    /// The float of 64 bits that one of 32 is.
+    pub(super) fn widen_float(&mut self, to: Reg, from: Rm) {
+        self.general(0xF3, false, false, &[0x0F, 0x5A], to, from);
+    }
+
+    /// The float of 32 bits that is next to one of 64.
+    pub(super) fn narrow_float(&mut self, to: Reg, from: Rm) {
+        self.general(0xF2, false, false, &[0x0F, 0x5A], to, from);
+    }
+
     pub(super) fn integer_of_float(&mut self, to: Reg, from: Rm) {
         self.general(0xF2, true, false, &[0x0F, 0x2C], to, from);
     }

@@ -46,7 +46,7 @@ use super::intervals::Home;
 use super::moves::Spot;
 use super::scan::Allocation;
 use crate::backend::JUMPING;
-use crate::backend::clif::{CallConv, Inst, InstructionData, Opcode, Value};
+use crate::ssa::{Convention, Data, Inst, Opcode, Value};
 use decode::{Does, Flags, Step, decode};
 use perilune_vm::machine::KEEPS;
 use state::{Shown, State, What};
@@ -144,7 +144,7 @@ struct Checker<'a, 'f> {
 type Done = Result<(), Wrong>;
 
 /// Registers that a function of this convention leaves as they were, besides the stack's.
-fn kept(convention: CallConv) -> &'static [Reg] {
+fn kept(convention: Convention) -> &'static [Reg] {
     match convention {
         JUMPING => &[KEEPS, RBP],
         _ => &[3, RBP, 12, 13, 14, 15],
@@ -202,15 +202,14 @@ impl Checker<'_, '_> {
 
     fn wrong<T>(&self, what: impl Display) -> Result<T, Wrong> {
         let inst = self.number.and_then(|number| self.form.insts[number as usize]);
-        let inst =
-            inst.map_or("no instruction".into(), |inst| self.form.func.dfg.display_inst(inst).to_string());
+        let inst = inst.map_or("no instruction".into(), |inst| self.form.func.shown(inst).to_string());
         let position = 4 * self.number.unwrap_or(self.form.blocks[self.place].head);
         let block = self.form.order[self.place];
         Err(Wrong(format!("{what} (byte {:#x}, {block}, position {position}: {inst})", self.at)))
     }
 
     fn value(&self, name: Name) -> String {
-        let value = self.form.func.dfg.values().find(|&value| self.form.name(value) == Some(name));
+        let value = self.form.func.values().find(|&value| self.form.name(value) == Some(name));
         value.map_or_else(|| format!("name {name}"), |value| value.to_string())
     }
 
@@ -230,7 +229,7 @@ impl Checker<'_, '_> {
             Where::Named(name) => What::Name(name),
             Where::Integer(n) => What::Constant(n as u64),
             Where::Float(bits) => What::Constant(bits),
-            Where::Stack(slot, offset) => What::Address(self.trace.explicit[slot.as_u32() as usize] + offset),
+            Where::Stack(slot, offset) => What::Address(self.trace.explicit[slot.index()] + offset),
             Where::StackPointer => What::Address(self.state.stack),
             Where::Kept => What::Kept(KEEPS),
             Where::Within | Where::Nowhere => return None,
@@ -255,16 +254,16 @@ impl Checker<'_, '_> {
         self.number.and_then(|number| self.form.insts[number as usize])
     }
 
-    fn data(&self) -> Option<&InstructionData> {
+    fn data(&self) -> Option<&Data> {
         self.inst().map(|inst| self.form.data(inst))
     }
 
     /// When the function is called.
     fn entered(&self, mut state: State) -> State {
-        let kept = kept(self.form.func.signature.call_conv);
+        let kept = kept(self.form.func.signature.convention);
         state.held.extend(kept.iter().map(|&r| (Spot::Integer(r), What::Kept(r))));
         let mut places = arguments();
-        for &parameter in self.form.func.dfg.block_params(self.form.order[0]) {
+        for parameter in self.form.params(0) {
             let spot = places.next(self.is_float(parameter)).expect("parameters are in registers");
             if let Some(name) = self.form.name(parameter) {
                 state.add(spot, What::Name(name));
@@ -340,7 +339,7 @@ impl Checker<'_, '_> {
 
     /// What is chosen may be where the result will be: then it is not moved.
     fn choose_in_place(&mut self) {
-        let Some(&InstructionData::Ternary { args: [_, x, y], .. }) = self.data() else { return };
+        let Some(&Data::Select { args: [_, x, y] }) = self.data() else { return };
         let Some(result) = self.inst().and_then(|inst| self.form.made(inst).next()) else { return };
         let spot = self.home(result, 4 * self.number.unwrap_or_default() + 2);
         let chosen = [x, y].map(|value| self.what(value));
@@ -494,7 +493,7 @@ impl Checker<'_, '_> {
         }
         let (form, at) = (self.form, 4 * self.number.unwrap_or_default() + 2);
         let is_call = form.data(inst).opcode().is_call();
-        if !is_call && form.data(inst).opcode() != Opcode::Return {
+        if !is_call && !matches!(form.data(inst).opcode(), Opcode::Return | Opcode::Depart) {
             let mut missing = None;
             form.operands(inst, &mut |name, _| {
                 if !self.reads.iter().any(|read| read.name == name) {
@@ -508,7 +507,7 @@ impl Checker<'_, '_> {
             }
         }
         let (mut count, mut made) = ([0, 2], Vec::new());
-        for &result in form.func.dfg.inst_results(inst) {
+        for result in form.func.results(inst) {
             let count = &mut count[self.is_float(result) as usize];
             let what = if is_call { What::Result(*count) } else { What::New };
             *count += 1;

@@ -11,9 +11,8 @@ use super::intervals::{ARGUMENTS, CHANGED, Home, Sets};
 use super::moves::{self, FLOAT_SCRATCH, From, SCRATCH, Spot};
 use super::scan::{Allocation, are_split};
 use super::{constant, slot};
-use crate::backend::clif::condcodes::{CondCode, FloatCC, IntCC};
-use crate::backend::clif::{Inst, InstructionData, Opcode, StackSlot, Type, Value, types};
 use crate::positions::{Place, Positions};
+use crate::ssa::{Data, FloatCC, Inst, IntCC, Opcode, Slot, Type, Value};
 use perilune_vm::machine::{self, Departures, KEEPS};
 
 /// Moves that are made at once.
@@ -88,8 +87,10 @@ struct Emitter<'a, 'f> {
     departs: Option<Label>,
 }
 
-/// Frames are smaller, so that none reaches past a guard page without touching it.
-const LARGEST_FRAME: i32 = 4000;
+/// No frame is larger.
+const LARGEST_FRAME: i32 = 68 << 10;
+/// What a guard page has. Frames touch each of their pages in order, so that none reaches past one.
+const PAGE: i32 = 4 << 10;
 
 /// Writes the function; `None` if its frame would be too large. What is said of it to the checker is kept if
 /// it is to be `checked`. The code has the address of the departures that are given, and fills them.
@@ -102,8 +103,8 @@ pub(super) fn emit(
     let saved = 8 * found.saved.len() as i32;
     let mut below = saved + 8 * found.slot_count as i32;
     let mut explicit = Vec::new();
-    for slot in form.func.sized_stack_slots.values() {
-        below = (below + slot.size as i32 + 15) & !15;
+    for &size in form.func.slots() {
+        below = (below + size as i32 + 15) & !15;
         explicit.push(-below);
     }
     let size = ((below + outgoing(form) + 15) & !15) - saved;
@@ -160,8 +161,8 @@ pub(super) fn emit(
 /// What calls pass on the stack.
 fn outgoing(form: &Form<'_>) -> i32 {
     let words = |inst: &Inst| match form.data(*inst) {
-        InstructionData::CallIndirect { opcode: Opcode::CallIndirect, args, .. } if !form.departs(*inst) => {
-            args.len(&form.func.dfg.value_lists) as i32 - 1 - ARGUMENTS.len() as i32
+        Data::Call { opcode: Opcode::CallIndirect, args, .. } => {
+            args.len() as i32 - 1 - ARGUMENTS.len() as i32
         }
         _ => 0,
     };
@@ -214,12 +215,12 @@ impl Emitter<'_, '_> {
         }
     }
 
-    fn in_slot(&self, slot: StackSlot, offset: i32) -> Mem {
-        Mem::at(RBP, self.explicit[slot.as_u32() as usize] + offset)
+    fn in_slot(&self, slot: Slot, offset: i32) -> Mem {
+        Mem::at(RBP, self.explicit[slot.index()] + offset)
     }
 
     fn result(&self, inst: Inst) -> Reg {
-        let result = self.form.func.dfg.first_result(inst);
+        let result = self.form.func.result(inst).expect("it makes something");
         let name = self.form.name(result).expect("a result that is used");
         match self.found.home(name, 4 * self.at + 2) {
             Home::Register(r) => r,
@@ -247,7 +248,7 @@ impl Emitter<'_, '_> {
             Where::StackPointer => Operand::Reg(RSP),
             Where::Kept => Operand::Reg(KEEPS),
             Where::Within => match *self.form.within(value).expect("part of others") {
-                InstructionData::Load { arg, offset, .. } => Operand::Mem(self.address(arg, offset.into())),
+                Data::Load { arg, offset, .. } => Operand::Mem(self.address(arg, offset)),
                 _ => unreachable!("an operand is loaded"),
             },
             Where::Nowhere => unreachable!("what is used has a place"),
@@ -282,7 +283,7 @@ impl Emitter<'_, '_> {
             Where::Within => {}
             _ => return Mem { base: Base::Reg(register(self, value)), index: None, offset },
         }
-        let Some(&InstructionData::Binary { opcode: Opcode::Iadd, args }) = self.form.within(value) else {
+        let Some(&Data::Binary { opcode: Opcode::Iadd, args }) = self.form.within(value) else {
             unreachable!("a sum is part of an address: {:?}", self.form.within(value));
         };
         let (first, offset) = self.without_constants(args[0], offset);
@@ -295,7 +296,7 @@ impl Emitter<'_, '_> {
             _ => register(self, first),
         };
         let (index, shift) = match self.form.within(args[1]) {
-            Some(&InstructionData::Binary { opcode: Opcode::Ishl, args }) => {
+            Some(&Data::Binary { opcode: Opcode::Ishl, args }) => {
                 (args[0], self.form.integer(args[1]).expect("a constant") as u8)
             }
             _ => (args[1], 0),
@@ -312,7 +313,7 @@ impl Emitter<'_, '_> {
 
     /// What is left of an address without the constants that are added to it.
     fn without_constants(&self, mut value: Value, mut offset: i32) -> (Value, i32) {
-        while let Some(&InstructionData::Binary { opcode: Opcode::Iadd, args }) = self.form.within(value) {
+        while let Some(&Data::Binary { opcode: Opcode::Iadd, args }) = self.form.within(value) {
             let n = match args.map(|arg| self.form.integer(arg)) {
                 [_, Some(n)] => {
                     value = args[0];
@@ -447,6 +448,10 @@ impl Emitter<'_, '_> {
         for &r in &self.found.saved {
             self.asm.push(r);
         }
+        // What is saved has been touched, and the last page is by whoever is called.
+        for n in 1..=self.size / PAGE {
+            self.asm.load(Width::W64, SCRATCH, Mem::at(RSP, -n * PAGE));
+        }
         if self.size > 0 {
             self.asm.alu_immediate(Alu::Sub, Width::W64, Rm::Reg(RSP), i64::from(self.size));
         }
@@ -474,8 +479,7 @@ impl Emitter<'_, '_> {
                 if !self.form.is_written(inst) {
                     continue;
                 }
-                let location = self.form.func.srcloc(inst);
-                self.set_place((!location.is_default()).then(|| Place(location.bits())));
+                self.set_place(self.form.func.place(inst).map(Place));
                 self.mark(Mark::Instruction(number));
                 self.instruction(place, inst);
                 self.mark(Mark::Ends(number));
@@ -505,7 +509,7 @@ impl Emitter<'_, '_> {
     fn take_parameters(&mut self) {
         let (mut words, mut floats) = (ARGUMENTS.iter(), 0..8);
         let mut moves = Vec::new();
-        for &parameter in self.form.func.dfg.block_params(self.form.order[0]) {
+        for parameter in self.form.params(0) {
             let from = match self.form.ty(parameter).is_float() {
                 true => Spot::Float(floats.next().expect("a float in a register")),
                 false => Spot::Integer(*words.next().expect("a word in a register")),

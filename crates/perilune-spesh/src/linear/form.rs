@@ -10,12 +10,8 @@ use std::ops::Range;
 
 mod operands;
 
-use super::intervals::ARGUMENTS;
-use crate::backend::clif::{
-    AbiParam, Block, BlockCall, CallConv, Function, Inst, InstructionData, Opcode, Signature, StackSlot,
-    Type, Value, condcodes::FloatCC, types,
-};
-use crate::backend::{DEPARTING, JUMPING};
+use crate::backend::JUMPING;
+use crate::ssa::{Block, Data, Def, Edge, FloatCC, Function, Inst, IntCC, Opcode, Param, Slot, Type, Value};
 use crate::target;
 
 /// A value that the allocator finds room for.
@@ -38,7 +34,7 @@ pub(super) enum Where {
     Named(Name),
     Integer(i64),
     Float(u64),
-    Stack(StackSlot, i32),
+    Stack(Slot, i32),
     StackPointer,
     /// The first parameter of a function of the convention [`JUMPING`]: in its register wherever such
     /// functions run.
@@ -103,6 +99,8 @@ pub(super) struct Form<'f> {
     passed: Vec<Value>,
     /// By number; `None` where a block begins.
     pub insts: Vec<Option<Inst>>,
+    /// By number: nobody uses what it makes, and it does nothing else.
+    is_dropped: Vec<bool>,
     /// Which value each stands for: itself, most of them.
     stands: Vec<Value>,
     /// What has been found of values that stand for themselves.
@@ -134,34 +132,29 @@ struct Uses {
 }
 
 impl<'f> Form<'f> {
-    /// `None` where the function has what cannot be written here.
+    /// `None` where the function has more instructions than are numbered.
     pub(super) fn of(func: &'f Function) -> Option<Form<'f>> {
         let mut form = Form {
             func,
             order: Vec::new(),
-            place: vec![u32::MAX; func.dfg.num_blocks()],
+            place: vec![u32::MAX; func.num_blocks()],
             blocks: Vec::new(),
             ways: Vec::new(),
             passed: Vec::new(),
             insts: Vec::new(),
-            stands: func.dfg.values().map(|value| func.dfg.resolve_aliases(value)).collect(),
-            wheres: vec![Where::Nowhere; func.dfg.num_values()],
+            is_dropped: Vec::new(),
+            stands: func.values().map(|value| func.resolve(value)).collect(),
+            wheres: vec![Where::Nowhere; func.num_values()],
             ats: Vec::new(),
             classes: Vec::new(),
             has_avx: target::has_avx(),
             cold: 0,
         };
-        let is_word = |param: &AbiParam| param.value_type == types::I64;
-        if !is_known_call(&func.signature, ARGUMENTS.len())
-            || func.signature.call_conv == JUMPING && !func.signature.params.first().is_some_and(is_word)
-        {
-            return None;
-        }
         form.set_order();
         form.number()?;
         form.find_loops();
         form.find_same();
-        form.find_places()?;
+        form.find_places();
         form.tell_all();
         Some(form)
     }
@@ -171,7 +164,7 @@ impl<'f> Form<'f> {
     pub(super) fn value(&self, value: Value) -> Value {
         let mut value = value;
         loop {
-            let other = self.stands[value.as_u32() as usize];
+            let other = self.stands[value.index()];
             if other == value {
                 return value;
             }
@@ -181,16 +174,17 @@ impl<'f> Form<'f> {
 
     /// Whether the value stands for itself.
     fn is_itself(&self, value: Value) -> bool {
-        self.stands[value.as_u32() as usize] == value
+        self.stands[value.index()] == value
     }
 
     /// Finds out which values stand for others.
     fn find_same(&mut self) {
-        let dfg = &self.func.dfg;
+        let func = self.func;
         for inst in self.insts.iter().flatten() {
-            if let InstructionData::Unary { opcode: Opcode::Ireduce, arg } = dfg.insts[*inst] {
-                let result = dfg.first_result(*inst);
-                self.stands[result.as_u32() as usize] = self.stands[arg.as_u32() as usize];
+            if let (Data::Unary { opcode: Opcode::Ireduce, arg }, Some(result)) =
+                (func.data(*inst), func.result(*inst))
+            {
+                self.stands[result.index()] = self.stands[arg.index()];
             }
         }
         // The ways that lead to each block.
@@ -201,32 +195,32 @@ impl<'f> Form<'f> {
         // What one parameter stands for may show what another one does: those of loops within loops.
         for _ in 0..2 {
             for (place, ways) in ways.iter().enumerate().skip(1) {
-                let parameters = dfg.block_params(self.order[place]);
-                for (n, &parameter) in parameters.iter().enumerate() {
+                let parameters = func.params(self.order[place]);
+                for (n, parameter) in parameters.iter().map(|param| param.value).enumerate() {
                     if !self.is_itself(parameter) {
                         continue;
                     }
                     let same = self.same_as_passed(ways, n, parameter);
-                    let same = same.or_else(|| self.same_as_before(ways, n, &parameters[..n]));
+                    let same = same.or_else(|| self.same_as_before(ways, n, parameters));
                     if let Some(same) = same {
-                        self.stands[parameter.as_u32() as usize] = same;
+                        self.stands[parameter.index()] = same;
                     }
                 }
             }
         }
-        for value in dfg.values() {
-            self.stands[value.as_u32() as usize] = self.value(value);
+        for value in func.values() {
+            self.stands[value.index()] = self.value(value);
         }
     }
 
     /// What has been found of values is known of those that stand for them.
     fn tell_all(&mut self) {
-        let of = |value: Value| match self.wheres[self.value(value).as_u32() as usize] {
+        let of = |value: Value| match self.wheres[self.value(value).index()] {
             // Of fewer bits it may be another one.
-            Where::Integer(n) => Where::Integer(sign_extended(n, self.ty(value))),
+            Where::Integer(n) => Where::Integer(self.ty(value).signed(n)),
             other => other,
         };
-        self.ats = self.func.dfg.values().map(of).collect();
+        self.ats = self.func.values().map(of).collect();
     }
 
     /// What parameter `n` gets on all ways, if it is one value besides itself.
@@ -239,19 +233,19 @@ impl<'f> Form<'f> {
     }
 
     /// The parameter before this one that gets the same on all ways.
-    fn same_as_before(&self, ways: &[Range<usize>], n: usize, before: &[Value]) -> Option<Value> {
+    fn same_as_before(&self, ways: &[Range<usize>], n: usize, all: &[Param]) -> Option<Value> {
         let same = |m: usize| {
             let same = |way: &Range<usize>| {
                 self.value(self.passed[way.start + m]) == self.value(self.passed[way.start + n])
             };
             ways.len() > 1 && ways.iter().all(same)
         };
-        let (_, &parameter) = before.iter().enumerate().find(|&(m, _)| same(m))?;
+        let parameter = all[..n].iter().enumerate().find(|&(m, _)| same(m))?.1.value;
         (self.ty(parameter) == self.ty(self.passed[ways[0].start + n])).then(|| self.value(parameter))
     }
 
     pub(super) fn at(&self, value: Value) -> Where {
-        self.ats[value.as_u32() as usize]
+        self.ats[value.index()]
     }
 
     pub(super) fn name(&self, value: Value) -> Option<Name> {
@@ -261,15 +255,15 @@ impl<'f> Form<'f> {
         }
     }
 
-    pub(super) fn data(&self, inst: Inst) -> &'f InstructionData {
-        &self.func.dfg.insts[inst]
+    pub(super) fn data(&self, inst: Inst) -> &'f Data {
+        self.func.data(inst)
     }
 
     /// The instruction that is part of those which use its result, if this is one.
-    pub(super) fn within(&self, value: Value) -> Option<&'f InstructionData> {
+    pub(super) fn within(&self, value: Value) -> Option<&'f Data> {
         match self.at(value) {
             Where::Within => {
-                let inst = self.func.dfg.value_def(self.value(value)).inst();
+                let inst = self.func.made_by(self.value(value));
                 Some(self.data(inst.expect("an instruction's result")))
             }
             _ => None,
@@ -277,12 +271,12 @@ impl<'f> Form<'f> {
     }
 
     pub(super) fn ty(&self, value: Value) -> Type {
-        self.func.dfg.value_type(value)
+        self.func.ty(value)
     }
 
     /// The place of a block in the order.
     pub(super) fn place(&self, block: Block) -> usize {
-        self.place[block.as_u32() as usize] as usize
+        self.place[block.index()] as usize
     }
 
     /// Where the block at this place goes on.
@@ -293,18 +287,23 @@ impl<'f> Form<'f> {
     /// The parameters of the block to which this way leads, of those that are named, and what they get.
     pub(super) fn passed(&self, way: &Way) -> impl Iterator<Item = (Name, Value)> + '_ {
         let passed = &self.passed[way.passed.clone()];
-        let named = |(&parameter, &value)| Some((self.own_name(parameter)?, value));
-        self.func.dfg.block_params(self.order[way.to]).iter().zip(passed).filter_map(named)
+        let named = |(param, &value): (&Param, &Value)| Some((self.own_name(param.value)?, value));
+        self.func.params(self.order[way.to]).iter().zip(passed).filter_map(named)
     }
 
     /// The parameters of the block at this place that are named.
     pub(super) fn parameters(&self, place: usize) -> impl Iterator<Item = Name> + '_ {
-        self.func.dfg.block_params(self.order[place]).iter().filter_map(|&value| self.own_name(value))
+        self.params(place).filter_map(|value| self.own_name(value))
+    }
+
+    /// All parameters of the block at this place.
+    pub(super) fn params(&self, place: usize) -> impl Iterator<Item = Value> + use<'f> {
+        self.func.params(self.order[place]).iter().map(|param| param.value)
     }
 
     /// The name that a value has itself, and no other that it stands for.
     fn own_name(&self, value: Value) -> Option<Name> {
-        match self.wheres[value.as_u32() as usize] {
+        match self.wheres[value.index()] {
             Where::Named(name) => Some(name),
             _ => None,
         }
@@ -314,26 +313,25 @@ impl<'f> Form<'f> {
     /// last.
     fn set_order(&mut self) {
         let func = self.func;
-        let entry = func.layout.entry_block().expect("a function that has begun");
-        let mut reached = vec![false; func.dfg.num_blocks()];
+        let entry = func.entry();
+        let mut reached = vec![false; func.num_blocks()];
         let mut open = vec![entry];
-        reached[entry.as_u32() as usize] = true;
+        reached[entry.index()] = true;
         while let Some(block) = open.pop() {
-            let last = func.layout.last_inst(block).expect("a block that ends");
-            let dfg = &func.dfg;
-            for call in dfg.insts[last].branch_destination(&dfg.jump_tables, &dfg.exception_tables) {
-                let to = leads_to(func, call).block(&dfg.value_lists);
-                if !std::mem::replace(&mut reached[to.as_u32() as usize], true) {
+            for &way in func.edges(func.last_inst(block)) {
+                let to = func.leads_to(past_empty(func, way));
+                if !std::mem::replace(&mut reached[to.index()], true) {
                     open.push(to);
                 }
             }
         }
-        let reached = |block: &Block| reached[block.as_u32() as usize];
-        let is_cold = |block: &Block| *block != entry && func.layout.is_cold(*block);
-        let mut order: Vec<Block> = func.layout.blocks().filter(reached).filter(|b| !is_cold(b)).collect();
-        order.extend(func.layout.blocks().filter(reached).filter(is_cold));
+        let reached = |block: &Block| reached[block.index()];
+        let is_cold = |block: &Block| *block != entry && func.is_cold(*block);
+        let all = || func.blocks().iter().copied().filter(reached);
+        let mut order: Vec<Block> = all().filter(|block| !is_cold(block)).collect();
+        order.extend(all().filter(is_cold));
         for (place, block) in order.iter().enumerate() {
-            self.place[block.as_u32() as usize] = place as u32;
+            self.place[block.index()] = place as u32;
         }
         self.order = order;
     }
@@ -343,17 +341,16 @@ impl<'f> Form<'f> {
         for (place, &block) in self.order.iter().enumerate() {
             let head = self.insts.len() as Number;
             self.insts.push(None);
-            self.insts.extend(func.layout.block_insts(block).map(Some));
+            self.insts.extend(func.block_insts(block).map(Some));
             let last = self.insts.len() as Number - 1;
-            let is_cold = place != 0 && func.layout.is_cold(block);
+            let is_cold = place != 0 && func.is_cold(block);
             let from = self.ways.len();
-            let dfg = &func.dfg;
             let end = self.insts[last as usize].expect("the end of a block");
-            for call in dfg.insts[end].branch_destination(&dfg.jump_tables, &dfg.exception_tables) {
-                let call = leads_to(func, call);
+            for &way in func.edges(end) {
+                let way = past_empty(func, way);
                 let first = self.passed.len();
-                self.passed.extend(call.args(&dfg.value_lists).filter_map(|arg| arg.as_value()));
-                let to = self.place(call.block(&dfg.value_lists));
+                self.passed.extend(func.passed(way));
+                let to = self.place(func.leads_to(way));
                 self.ways.push(Way { to, passed: first..self.passed.len() });
             }
             let ways = from..self.ways.len();
@@ -361,6 +358,7 @@ impl<'f> Form<'f> {
         }
         let cold = self.blocks.iter().find(|bounds| bounds.is_cold);
         self.cold = cold.map_or(u32::MAX, Bounds::start);
+        self.is_dropped = vec![false; self.insts.len()];
         (self.insts.len() < MOST_INSTRUCTIONS).then_some(())
     }
 
@@ -376,42 +374,79 @@ impl<'f> Form<'f> {
         }
     }
 
+    /// Takes out what nobody uses the results of; what is left of uses is counted.
+    fn drop_unused(&mut self) -> Vec<Uses> {
+        let func = self.func;
+        let mut uses = vec![Uses::default(); func.num_values()];
+        let mut count = |value: Value| uses[self.value(value).index()].all += 1;
+        // What is passed, by blocks that are gone, too.
+        for place in 0..self.blocks.len() {
+            for way in self.ways(place) {
+                let parameters = func.params(self.order[way.to]);
+                for (parameter, &value) in parameters.iter().zip(&self.passed[way.passed.clone()]) {
+                    if self.is_itself(parameter.value) {
+                        count(value);
+                    }
+                }
+            }
+        }
+        for inst in self.insts.iter().flatten() {
+            let data = func.data(*inst);
+            if data.opcode() != Opcode::Ireduce {
+                func.args(data).iter().copied().for_each(&mut count);
+            }
+        }
+        for number in (0..self.insts.len()).rev() {
+            let Some(inst) = self.insts[number] else { continue };
+            let data = func.data(inst);
+            if data.opcode() == Opcode::Ireduce || !data.opcode().only_makes_results() {
+                continue;
+            }
+            if func.results(inst).all(|result| uses[result.index()].all == 0) {
+                self.is_dropped[number] = true;
+                for &value in func.args(data) {
+                    uses[self.value(value).index()].all -= 1;
+                }
+            }
+        }
+        uses
+    }
+
     /// Which values are named, and which are not.
-    fn find_places(&mut self) -> Option<()> {
-        let dfg = &self.func.dfg;
-        let mut uses = vec![Uses::default(); dfg.num_values()];
+    fn find_places(&mut self) {
+        let func = self.func;
+        let mut uses = self.drop_unused();
         // How many instructions that write to memory come before each.
         let mut writes = vec![0u32; self.insts.len()];
         let mut written = 0;
-        // What is passed, by blocks that are gone, too.
         for (place, bounds) in self.blocks.iter().enumerate() {
             for way in self.ways(place) {
-                let parameters = dfg.block_params(self.order[way.to]);
-                for (parameter, &value) in parameters.iter().zip(&self.passed[way.passed.clone()]) {
-                    if self.is_itself(*parameter) {
-                        let uses = &mut uses[self.value(value).as_u32() as usize];
-                        uses.all += 1;
-                        uses.user = bounds.last;
-                    }
+                for &value in &self.passed[way.passed.clone()] {
+                    uses[self.value(value).index()].user = bounds.last;
                 }
             }
         }
         for (number, inst) in self.insts.iter().enumerate() {
             writes[number] = written;
             let Some(inst) = *inst else { continue };
-            if !self.is_known(inst) {
-                return None;
-            }
-            let opcode = self.data(inst).opcode();
+            let data = func.data(inst);
+            let opcode = data.opcode();
             written += (opcode.can_store() || opcode.is_call()) as u32;
-            if opcode == Opcode::Ireduce {
+            if opcode == Opcode::Ireduce || self.is_dropped[number] {
                 continue;
             }
-            for &value in dfg.inst_args(inst) {
-                let uses = &mut uses[self.value(value).as_u32() as usize];
-                uses.all += 1;
-                uses.user = number as Number;
+            for &value in func.args(data) {
+                uses[self.value(value).index()].user = number as Number;
             }
+        }
+        for value in func.values() {
+            self.wheres[value.index()] = match func.def(value) {
+                Def::Integer(n) => Where::Integer(n),
+                Def::Float(bits) => Where::Float(bits),
+                Def::Stack(slot, offset) => Where::Stack(slot, offset),
+                Def::StackPointer => Where::StackPointer,
+                _ => Where::Nowhere,
+            };
         }
         let kept = self.kept();
         // Where each is written: with whom it is part of. Whether that has memory as its operand already.
@@ -423,38 +458,30 @@ impl<'f> Form<'f> {
                 let inst = self.insts[number as usize].expect("an instruction of a block");
                 let data = self.data(inst);
                 let opcode = data.opcode();
-                if opcode == Opcode::Ireduce {
+                if opcode == Opcode::Ireduce || self.is_dropped[number as usize] {
                     continue;
                 }
-                let Some(&result) = dfg.inst_results(inst).first() else {
+                let Some(result) = func.result(inst) else {
                     self.count_address(data, &mut uses);
                     continue;
                 };
-                let of = uses[result.as_u32() as usize];
+                let of = uses[result.index()];
                 let here = |user: Number| (head..=last).contains(&user);
                 let place_of = match *data {
-                    InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
-                        Where::Integer(sign_extended(imm.bits(), dfg.value_type(result)))
-                    }
-                    InstructionData::UnaryIeee64 { imm, .. } => Where::Float(imm.bits()),
-                    InstructionData::StackAddr { stack_slot, offset, .. } => {
-                        Where::Stack(stack_slot, offset.into())
-                    }
-                    InstructionData::NullAry { opcode: Opcode::GetStackPointer } => Where::StackPointer,
                     _ if of.all == 0 && !opcode.is_call() => Where::Nowhere,
-                    InstructionData::IntCompare { .. } | InstructionData::FloatCompare { .. }
+                    Data::CompareInts { .. } | Data::CompareFloats { .. }
                         if of.all == 1 && here(of.user) && self.takes_condition(of.user, result, data) =>
                     {
                         written_at[number as usize] = written_at[of.user as usize];
                         Where::Within
                     }
-                    InstructionData::Binary { opcode: Opcode::Band, .. }
+                    Data::Binary { opcode: Opcode::Band, .. }
                         if of.all == 1 && here(of.user) && self.is_tested(of.user, result) =>
                     {
                         written_at[number as usize] = written_at[of.user as usize];
                         Where::Within
                     }
-                    InstructionData::Load { opcode: Opcode::Load, .. }
+                    Data::Load { .. }
                         if of.all == 1
                             && here(of.user)
                             && !has_memory[of.user as usize]
@@ -464,158 +491,49 @@ impl<'f> Form<'f> {
                         has_memory[of.user as usize] = true;
                         Where::Within
                     }
-                    InstructionData::Binary { opcode: Opcode::Iadd, args }
+                    Data::Binary { opcode: Opcode::Iadd, args }
                         if of.in_addresses == of.all && self.is_address(args, place, of) =>
                     {
                         self.count_parts(args, &mut uses);
                         Where::Within
                     }
-                    InstructionData::Binary { opcode: Opcode::Ishl, args }
+                    Data::Binary { opcode: Opcode::Ishl, args }
                         if of.as_index == of.all && of.all <= 2 && self.is_scale(args[1]) =>
                     {
                         Where::Within
                     }
                     _ => self.named(result),
                 };
-                self.wheres[result.as_u32() as usize] = place_of;
-                for &other in &dfg.inst_results(inst)[1..] {
-                    self.wheres[other.as_u32() as usize] = self.named(other);
+                self.wheres[result.index()] = place_of;
+                for other in func.results(inst).skip(1) {
+                    self.wheres[other.index()] = self.named(other);
                 }
                 self.count_address(data, &mut uses);
             }
-            for &param in dfg.block_params(self.order[place]) {
+            for param in self.params(place) {
                 let is_own = self.is_itself(param);
-                if uses[param.as_u32() as usize].all > 0 && is_own {
-                    self.wheres[param.as_u32() as usize] = match Some(param) == kept {
+                if uses[param.index()].all > 0 && is_own {
+                    self.wheres[param.index()] = match Some(param) == kept {
                         true => Where::Kept,
                         false => self.named(param),
                     };
                 }
             }
         }
-        Some(())
-    }
-
-    /// Whether this instruction, of these types, can be written.
-    fn is_known(&self, inst: Inst) -> bool {
-        let dfg = &self.func.dfg;
-        let data = &dfg.insts[inst];
-        let is_type = |ty: Type| matches!(ty, types::I8 | types::I16 | types::I32 | types::I64 | types::F64);
-        let is_integer = || dfg.inst_args(inst).iter().all(|&value| dfg.value_type(value).is_int());
-        let types_known = dfg.inst_values(inst).chain(dfg.inst_results(inst).iter().copied());
-        let mut types_known = types_known.map(|value| dfg.value_type(value));
-        if !types_known.all(is_type) {
-            return false;
-        }
-        let result = dfg.inst_results(inst).first().map(|&result| dfg.value_type(result));
-        let wide = matches!(result, Some(types::I32 | types::I64));
-        // Addresses of the stack are parts of instructions, or passed.
-        let made =
-            |value: Value| dfg.value_def(self.value(value)).inst().map(|inst| dfg.insts[inst].opcode());
-        let is_address =
-            |value: &Value| matches!(made(*value), Some(Opcode::StackAddr | Opcode::GetStackPointer));
-        let is_of_stack = |value: &Value| match made(*value) {
-            Some(Opcode::StackAddr) => !data.opcode().can_load() && !data.opcode().is_call(),
-            Some(Opcode::GetStackPointer) => data.opcode() != Opcode::Icmp,
-            _ => false,
-        };
-        if dfg.inst_values(inst).any(|value| is_of_stack(&value)) {
-            return false;
-        }
-        if data.opcode() != Opcode::Bitcast
-            && let Some(flags) = data.memflags_data(dfg)
-            && flags.trap_code().is_some()
-        {
-            return false;
-        }
-        match data.opcode() {
-            Opcode::Iconst
-            | Opcode::F64const
-            | Opcode::StackAddr
-            | Opcode::GetStackPointer
-            | Opcode::Load
-            | Opcode::Store
-            | Opcode::Istore8
-            | Opcode::Fcmp
-            | Opcode::Uextend
-            | Opcode::Sextend
-            | Opcode::Ireduce
-            | Opcode::Fadd
-            | Opcode::Fsub
-            | Opcode::Fmul
-            | Opcode::Fdiv
-            | Opcode::Fneg
-            | Opcode::Fabs
-            | Opcode::Sqrt
-            | Opcode::Floor
-            | Opcode::Ceil
-            | Opcode::Trunc
-            | Opcode::Select
-            | Opcode::Brif
-            | Opcode::Jump
-            | Opcode::Return
-            | Opcode::Trap => true,
-            Opcode::Iadd
-            | Opcode::Isub
-            | Opcode::Band
-            | Opcode::Bor
-            | Opcode::Bxor
-            | Opcode::Bnot
-            | Opcode::Ineg
-            | Opcode::Icmp => is_integer(),
-            Opcode::Imul | Opcode::Ishl | Opcode::Ushr | Opcode::Sshr => wide,
-            Opcode::Udiv | Opcode::Urem | Opcode::Sdiv | Opcode::Srem => wide,
-            Opcode::Umulhi => result == Some(types::I64),
-            Opcode::FcvtFromSint => {
-                matches!(dfg.value_type(dfg.inst_args(inst)[0]), types::I32 | types::I64)
-            }
-            Opcode::FcvtToSintSat => result == Some(types::I64),
-            Opcode::Bitcast => {
-                let from = dfg.value_type(dfg.inst_args(inst)[0]);
-                matches!((from, result), (types::I64, Some(types::F64)) | (types::F64, Some(types::I64)))
-            }
-            Opcode::CallIndirect | Opcode::ReturnCallIndirect => {
-                let InstructionData::CallIndirect { opcode, sig_ref, .. } = *data else { return false };
-                let signature = &dfg.signatures[sig_ref];
-                if signature.call_conv == DEPARTING {
-                    return self.jumps() && !dfg.inst_values(inst).any(|value| is_address(&value));
-                }
-                // A word more than there are registers is on the stack, which a function that goes has not.
-                let most = if opcode == Opcode::CallIndirect { usize::MAX } else { ARGUMENTS.len() };
-                // What changes no register gives nothing in one.
-                let gives = signature.call_conv != CallConv::PreserveAll || signature.returns.is_empty();
-                // Who keeps a value for good keeps the caller's.
-                let first = dfg.inst_args(inst).get(1).map(|&value| self.value(value));
-                let keeps = signature.call_conv != JUMPING || first.is_some() && first == self.kept();
-                gives && keeps && is_known_call(signature, most)
-            }
-            _ => false,
-        }
     }
 
     /// The value that is in the same register wherever functions of its convention run.
     fn kept(&self) -> Option<Value> {
-        let first = self.func.dfg.block_params(self.order[0]).first();
-        first.copied().filter(|_| self.jumps())
+        self.params(0).next().filter(|_| self.jumps())
     }
 
     /// Whether the function is of the convention [`JUMPING`]: it saves no registers, and has one for good.
     pub(super) fn jumps(&self) -> bool {
-        self.func.signature.call_conv == JUMPING
-    }
-
-    /// Whether the code is left by this instruction.
-    pub(super) fn departs(&self, inst: Inst) -> bool {
-        match *self.data(inst) {
-            InstructionData::CallIndirect { sig_ref, .. } => {
-                self.func.dfg.signatures[sig_ref].call_conv == DEPARTING
-            }
-            _ => false,
-        }
+        self.func.signature.convention == JUMPING
     }
 
     fn named(&mut self, value: Value) -> Where {
-        let is_float = self.func.dfg.value_type(value).is_float();
+        let is_float = self.func.ty(value).is_float();
         self.classes.push(if is_float { Class::Float } else { Class::Integer });
         Where::Named(self.classes.len() as Name - 1)
     }
@@ -630,23 +548,17 @@ impl<'f> Form<'f> {
 
     /// The same while it is not known yet which values are named.
     fn integer_of(&self, value: Value) -> Option<i64> {
-        let inst = self.func.dfg.value_def(self.value(value)).inst()?;
-        match *self.data(inst) {
-            InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
-                Some(sign_extended(imm.bits(), self.ty(value)))
-            }
-            _ => None,
-        }
+        self.func.integer(self.value(value)).map(|n| self.ty(value).signed(n))
     }
 
-    fn count_address(&self, data: &InstructionData, uses: &mut [Uses]) {
+    fn count_address(&self, data: &Data, uses: &mut [Uses]) {
         let (address, offset) = match *data {
-            InstructionData::Load { arg, offset, .. } => (arg, offset),
-            InstructionData::Store { args, offset, .. } => (args[1], offset),
+            Data::Load { arg, offset } => (arg, offset),
+            Data::Store { args, offset, .. } => (args[1], offset),
             _ => return,
         };
-        if (-FAR..FAR).contains(&i64::from(i32::from(offset))) {
-            uses[self.value(address).as_u32() as usize].in_addresses += 1;
+        if (-FAR..FAR).contains(&i64::from(offset)) {
+            uses[self.value(address).index()].in_addresses += 1;
         }
     }
 
@@ -665,7 +577,7 @@ impl<'f> Form<'f> {
 
     /// What an address that is part of others is the sum of may be part of them, too.
     fn count_parts(&self, args: [Value; 2], uses: &mut [Uses]) {
-        let index = |value: Value| self.value(value).as_u32() as usize;
+        let index = |value: Value| self.value(value).index();
         // What this one is the sum of in turn is a value and a constant: an address has two registers at most.
         let first = match args.map(|arg| self.integer_of(arg)) {
             [None, Some(_)] => args[0],
@@ -676,8 +588,8 @@ impl<'f> Form<'f> {
             }
             [Some(_), Some(_)] => return,
         };
-        let made = self.func.dfg.value_def(self.value(first)).inst().map(|inst| self.data(inst));
-        if let Some(InstructionData::Binary { opcode: Opcode::Iadd, args: parts }) = made
+        let made = self.func.made_by(self.value(first)).map(|inst| self.data(inst));
+        if let Some(Data::Binary { opcode: Opcode::Iadd, args: parts }) = made
             && parts.iter().any(|&part| self.integer_of(part).is_some())
         {
             uses[index(first)].in_addresses += 1;
@@ -689,15 +601,13 @@ impl<'f> Form<'f> {
     }
 
     /// Whether a jump or a choice takes the comparison as its condition.
-    fn takes_condition(&self, user: Number, result: Value, compares: &InstructionData) -> bool {
+    fn takes_condition(&self, user: Number, result: Value, compares: &Data) -> bool {
         match *self.user(user) {
-            InstructionData::Brif { arg, .. } => self.value(arg) == result,
-            InstructionData::Ternary { opcode: Opcode::Select, args } => {
+            Data::Branch { arg, .. } => self.value(arg) == result,
+            Data::Select { args } => {
                 // Those of floats that are two conditions are not for one conditional move.
                 let simple = match *compares {
-                    InstructionData::FloatCompare { cond, .. } => {
-                        !matches!(cond, FloatCC::Equal | FloatCC::NotEqual)
-                    }
+                    Data::CompareFloats { cond, .. } => !matches!(cond, FloatCC::Equal | FloatCC::NotEqual),
                     _ => true,
                 };
                 simple && self.value(args[0]) == result
@@ -709,10 +619,9 @@ impl<'f> Form<'f> {
     /// Whether all that is asked of the bits is whether there are any.
     fn is_tested(&self, user: Number, result: Value) -> bool {
         match *self.user(user) {
-            InstructionData::Brif { arg, .. } => self.value(arg) == result && arg == result,
-            InstructionData::IntCompare { cond, args, .. } => {
-                use crate::backend::clif::condcodes::IntCC;
-                let of = self.func.dfg.resolve_aliases(args[0]);
+            Data::Branch { arg, .. } => self.value(arg) == result && arg == result,
+            Data::CompareInts { cond, args, .. } => {
+                let of = self.func.resolve(args[0]);
                 matches!(cond, IntCC::Equal | IntCC::NotEqual)
                     && of == result
                     && self.integer_of(args[1]) == Some(0)
@@ -724,18 +633,17 @@ impl<'f> Form<'f> {
     /// The values that an instruction makes, of those that are named. (One that stands for another makes
     /// none.)
     pub(super) fn made(&self, inst: Inst) -> impl Iterator<Item = Name> + '_ {
-        self.func.dfg.inst_results(inst).iter().filter_map(|&result| self.own_name(result))
+        self.func.results(inst).filter_map(|result| self.own_name(result))
     }
 
     /// Whether the instruction is written where it stands.
     pub(super) fn is_written(&self, inst: Inst) -> bool {
         let is_call = self.data(inst).opcode().is_call();
-        let result = self.func.dfg.inst_results(inst).first();
-        is_call
-            || result.is_none_or(|result| matches!(self.wheres[result.as_u32() as usize], Where::Named(_)))
+        let result = self.func.result(inst);
+        is_call || result.is_none_or(|result| matches!(self.wheres[result.index()], Where::Named(_)))
     }
 
-    fn user(&self, number: Number) -> &'f InstructionData {
+    fn user(&self, number: Number) -> &'f Data {
         self.data(self.insts[number as usize].expect("who uses a value is an instruction"))
     }
 
@@ -745,9 +653,9 @@ impl<'f> Form<'f> {
         let is = |value: Value| self.value(value) == loaded;
         // Of so many bits as are loaded, or fewer.
         let fits = |value: Value| self.ty(value) == ty || (self.ty(value).bits() < ty.bits() && ty.is_int());
-        let whole = ty == types::I32 || ty == types::I64;
+        let whole = ty == Type::I32 || ty == Type::I64;
         match *self.user(user) {
-            InstructionData::Binary { opcode, args } => match opcode {
+            Data::Binary { opcode, args } => match opcode {
                 // A sum that is part of an address has no operand in memory.
                 Opcode::Iadd | Opcode::Imul | Opcode::Bor | Opcode::Bxor => {
                     whole
@@ -757,33 +665,32 @@ impl<'f> Form<'f> {
                 }
                 Opcode::Band => {
                     let tested = self.at_user_within(user);
-                    let wide = whole || (tested && ty == types::I8);
+                    let wide = whole || (tested && ty == Type::I8);
                     wide && self.ty(args[0]) == ty && (is(args[0]) || is(args[1]))
                 }
                 Opcode::Isub => whole && self.ty(args[0]) == ty && is(args[1]),
                 Opcode::Fadd | Opcode::Fsub | Opcode::Fmul | Opcode::Fdiv => is(args[1]),
                 _ => false,
             },
-            InstructionData::IntCompare { args, .. } => {
+            Data::CompareInts { args, .. } => {
                 let other = if is(args[0]) { args[1] } else { args[0] };
                 fits(if is(args[0]) { args[0] } else { args[1] })
                     // Of two that are compared with memory one is a constant or named.
                     && !is(other)
             }
-            InstructionData::FloatCompare { args, cond, .. } => {
+            Data::CompareFloats { args, cond, .. } => {
                 let [_, second] = compared(cond, args);
                 is(second) && !is(compared(cond, args)[0])
             }
-            InstructionData::Brif { arg, .. } => is(arg) && fits(arg),
-            InstructionData::Unary { opcode, arg } => match opcode {
+            Data::Branch { arg, .. } => is(arg) && fits(arg),
+            Data::Unary { opcode, arg } => match opcode {
                 Opcode::Uextend | Opcode::Sextend => fits(arg),
-                Opcode::FcvtFromSint => whole && self.ty(arg) == ty,
-                Opcode::Sqrt | Opcode::Floor | Opcode::Ceil | Opcode::Trunc => true,
+                Opcode::FcvtFromSint | Opcode::Fpromote => whole && self.ty(arg) == ty,
+                Opcode::Sqrt | Opcode::Floor | Opcode::Ceil | Opcode::Trunc | Opcode::Bitcast => true,
                 _ => false,
             },
-            InstructionData::LoadNoOffset { opcode: Opcode::Bitcast, .. } => true,
-            InstructionData::CallIndirect { opcode: Opcode::CallIndirect, ref args, .. } => {
-                args.first(&self.func.dfg.value_lists).is_some_and(is)
+            Data::Call { opcode: Opcode::CallIndirect, args, .. } => {
+                self.func.list(args).first().copied().is_some_and(is)
             }
             _ => false,
         }
@@ -792,40 +699,22 @@ impl<'f> Form<'f> {
     /// Whether the result of this instruction is part of others.
     fn at_user_within(&self, user: Number) -> bool {
         let inst = self.insts[user as usize].expect("an instruction");
-        let result = self.func.dfg.first_result(inst);
-        self.wheres[result.as_u32() as usize] == Where::Within
+        let result = self.func.result(inst).expect("it makes something");
+        self.wheres[result.index()] == Where::Within
     }
 }
 
-/// Whether all results, and all parameters but for words beyond so many, are in registers.
-fn is_known_call(signature: &Signature, words: usize) -> bool {
-    let count =
-        |of: &[AbiParam], is_float: bool| of.iter().filter(|p| p.value_type.is_float() == is_float).count();
-    let (given, got) = (&signature.params, &signature.returns);
-    count(given, false) <= words
-        && count(given, true) <= 8
-        && count(got, false) <= 2
-        && count(got, true) <= 2
-        && (signature.call_conv != CallConv::Tail || got.len() <= 1)
-}
-
-/// Where a way leads: past blocks that only lead on.
-fn leads_to<'f>(func: &'f Function, mut call: &'f BlockCall) -> &'f BlockCall {
-    let dfg = &func.dfg;
+/// The way on, past blocks that only lead on.
+fn past_empty(func: &Function, mut way: Edge) -> Edge {
     // There are loops that do nothing.
     for _ in 0..4 {
-        let block = call.block(&dfg.value_lists);
-        let first = func.layout.first_inst(block).expect("a block that ends");
-        match &dfg.insts[first] {
-            InstructionData::Jump { destination, .. }
-                if dfg.block_params(block).is_empty() && !func.layout.is_cold(block) =>
-            {
-                call = destination;
-            }
+        let block = func.leads_to(way);
+        match *func.data(func.first_inst(block)) {
+            Data::Jump { way: on } if func.params(block).is_empty() && !func.is_cold(block) => way = on,
             _ => break,
         }
     }
-    call
+    way
 }
 
 /// In which order the processor compares two floats for this condition.
@@ -836,14 +725,5 @@ pub(super) fn compared(cond: FloatCC, [a, b]: [Value; 2]) -> [Value; 2] {
         | FloatCC::UnorderedOrGreaterThan
         | FloatCC::UnorderedOrGreaterThanOrEqual => [b, a],
         _ => [a, b],
-    }
-}
-
-fn sign_extended(bits: i64, ty: Type) -> i64 {
-    match ty.bits() {
-        8 => bits as i8 as i64,
-        16 => bits as i16 as i64,
-        32 => bits as i32 as i64,
-        _ => bits,
     }
 }

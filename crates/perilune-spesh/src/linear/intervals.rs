@@ -8,7 +8,7 @@
 
 use super::form::{Class, Form, Name, Need};
 use crate::backend::JUMPING;
-use crate::backend::clif::{CallConv, InstructionData, Opcode};
+use crate::ssa::{Convention, Data, Opcode};
 use smallvec::SmallVec;
 
 /// From the first position to before the second.
@@ -420,21 +420,20 @@ pub(super) fn taken(form: &Form<'_>) -> Taken {
         let at = 4 * number as u32;
         let data = form.data(inst);
         match (data.opcode(), data) {
-            (Opcode::CallIndirect, _) if form.departs(inst) => {}
-            (Opcode::CallIndirect, &InstructionData::CallIndirect { sig_ref, ref args, .. }) => {
-                let signature = &form.func.dfg.signatures[sig_ref];
-                if signature.call_conv == CallConv::PreserveAll {
-                    let words = args.len(&form.func.dfg.value_lists) - 1;
+            (Opcode::CallIndirect, &Data::Call { sig, args, .. }) => {
+                let signature = form.func.signature_of(sig);
+                if signature.convention == Convention::Preserving {
+                    let words = args.len() - 1;
                     for &r in &ARGUMENTS[..words.min(6)] {
                         taken.integers[r as usize].push((at + 1, at + 2));
                     }
-                    let floats = signature.params.iter().any(|param| param.value_type.is_float());
+                    let floats = signature.params.iter().any(|ty| ty.is_float());
                     if floats {
                         taken.floats.push((at + 1, at + 2));
                     }
                 } else {
                     taken.calls.push((at + 1, at + 2));
-                    if signature.call_conv == JUMPING {
+                    if signature.convention == JUMPING {
                         taken.thorough.push((at + 1, at + 2));
                     }
                 }
@@ -443,7 +442,7 @@ pub(super) fn taken(form: &Form<'_>) -> Taken {
                 taken.integers[0].push((at, at + 2));
                 taken.integers[2].push((at, at + 2));
             }
-            (Opcode::Ishl | Opcode::Ushr | Opcode::Sshr, &InstructionData::Binary { args, .. })
+            (Opcode::Ishl | Opcode::Ushr | Opcode::Sshr, &Data::Binary { args, .. })
                 if form.integer(args[1]).is_none() =>
             {
                 taken.integers[1].push((at, at + 3));

@@ -11,7 +11,7 @@
 
 use super::form::{Class, Form, Name};
 use super::intervals::{CHANGED, Home, Interval, Sets, Taken, Use};
-use crate::backend::clif::{InstructionData, Opcode};
+use crate::ssa::{Data, Opcode};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -129,7 +129,7 @@ pub(super) fn allocate(
 
 fn wishes(form: &Form<'_>) -> Vec<Wish> {
     let mut wishes = vec![Wish::default(); form.classes.len()];
-    for (n, &value) in form.func.dfg.block_params(form.order[0]).iter().enumerate() {
+    for (n, value) in form.params(0).enumerate() {
         if let Some(name) = form.name(value) {
             wishes[name as usize].register = super::intervals::ARGUMENTS.get(n).copied();
         }
@@ -149,10 +149,9 @@ fn wishes(form: &Form<'_>) -> Vec<Wish> {
         }
     }
     for inst in form.insts.iter().flatten() {
-        let results = form.func.dfg.inst_results(*inst);
-        let Some(&result) = results.first() else { continue };
+        let Some(result) = form.func.result(*inst) else { continue };
         match *form.data(*inst) {
-            InstructionData::Binary { opcode, args } => match opcode {
+            Data::Binary { opcode, args } => match opcode {
                 Opcode::Udiv | Opcode::Sdiv | Opcode::Urem | Opcode::Srem | Opcode::Umulhi => {}
                 _ => {
                     // The result takes the first one's place, unless only the second's can be taken.
@@ -161,20 +160,20 @@ fn wishes(form: &Form<'_>) -> Vec<Wish> {
                     }
                 }
             },
-            InstructionData::Ternary { args, .. } => {
+            Data::Select { args } => {
                 if let (Some(result), Some(of)) = (form.name(result), form.name(args[2])) {
                     wishes[result as usize].other.get_or_insert(of);
                 }
             }
-            InstructionData::Unary { arg, .. } => {
+            Data::Unary { arg, .. } => {
                 if let (Some(result), Some(of)) = (form.name(result), form.name(arg))
                     && form.classes[result as usize] == form.classes[of as usize]
                 {
                     wishes[result as usize].other.get_or_insert(of);
                 }
             }
-            InstructionData::CallIndirect { .. } => {
-                for (&result, register) in results.iter().zip([0, 2]) {
+            Data::Call { .. } => {
+                for (result, register) in form.func.results(*inst).zip([0, 2]) {
                     if let Some(name) = form.name(result) {
                         wishes[name as usize].register = Some(register);
                     }

@@ -11,7 +11,7 @@
 use super::facts::{Fact, Name};
 use super::stores::Stored;
 use super::{EXITED, Known, Lowering, Ty};
-use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
+use crate::ssa::{Block, IntCC, Type, Value};
 use perilune_syntax::bytecode::NO_IC;
 use perilune_syntax::{Instr, Op};
 use perilune_vm::machine::{Cache, NOT_DONE, layout};
@@ -84,11 +84,11 @@ impl Lowering<'_, '_> {
     pub(super) fn allocate(&mut self, shape: u32, fields: usize, elements: usize) -> Value {
         let vm = self.vm;
         if let Some(maker) = layout::table_maker(fields, elements) {
-            let shape = self.b.ins().iconst(types::I64, shape as i64);
+            let shape = self.b.iconst(Type::I64, shape as i64);
             return self.leaf(maker, &[vm, shape]);
         }
         let words = [shape as i64, fields as i64, elements as i64];
-        let [shape, fields, elements] = words.map(|n| self.b.ins().iconst(types::I64, n));
+        let [shape, fields, elements] = words.map(|n| self.b.iconst(Type::I64, n));
         self.leaf(layout::new_table(), &[vm, shape, fields, elements])
     }
 
@@ -133,7 +133,7 @@ impl Lowering<'_, '_> {
             Some(known) => known.val,
             None => self.expect(first + 1, Ty::Table, other).val,
         };
-        let absent = self.load(types::I8, metatable, layout::TABLE_ABSENT);
+        let absent = self.load(Type::I8, metatable, layout::TABLE_ABSENT);
         let absent = self.band_imm(absent, layout::PLAIN_METATABLE as i64);
         let plain = self.icmp_imm(IntCC::Equal, absent, layout::PLAIN_METATABLE as i64);
         self.unless(plain, other);
@@ -146,10 +146,10 @@ impl Lowering<'_, '_> {
             self.forget_but(at, gives.then_some(a));
             return true;
         };
-        let own = self.load(types::I64, table.val, layout::TABLE_METATABLE);
+        let own = self.load(Type::I64, table.val, layout::TABLE_METATABLE);
         let none = self.icmp_imm(IntCC::Equal, own, 0);
         self.unless(none, other);
-        let flags = self.load(types::I8, table.val, layout::OBJECT_FLAGS);
+        let flags = self.load(Type::I8, table.val, layout::OBJECT_FLAGS);
         let class = self.band_imm(flags, layout::IS_CLASS as i64);
         let plain = self.icmp_imm(IntCC::Equal, class, 0);
         self.unless(plain, other);
@@ -181,7 +181,7 @@ impl Lowering<'_, '_> {
         let (name, table) = self.table_in(at, a, slow.block);
         let stored = self.stored_or_nil(i.c());
         let slots = self.slots(name, table, shape, slow.block);
-        let what = self.b.ins().iconst(types::I64, layout::FIELD);
+        let what = self.b.iconst(Type::I64, layout::FIELD);
         self.is_writable((Some(name), table), what, &stored, slow.block);
         self.store_stored(&stored, slots, Self::slot(i.b() as usize));
         self.has_stored(name, (shape, i.b() as u32), &stored);
@@ -193,8 +193,8 @@ impl Lowering<'_, '_> {
         match self.stored(x) {
             Some(stored) => stored,
             None => {
-                let payload = self.b.ins().iconst(types::I64, 0);
-                let tag = self.b.ins().iconst(types::I8, Tag::NIL.0 as i64);
+                let payload = self.b.iconst(Type::I64, 0);
+                let tag = self.b.iconst(Type::I8, Tag::NIL.0 as i64);
                 Stored { payload, tag, known: Some(Tag::NIL) }
             }
         }
@@ -220,14 +220,14 @@ impl Lowering<'_, '_> {
         let (vm, base) = (self.vm, self.b.use_var(self.base));
         let register = self.iadd_imm(base, Self::slot(a) as i64);
         let count_of = if is_open {
-            let top = self.load(types::I64, vm, layout::VM_TOP);
-            let bytes = self.b.ins().isub(top, register);
+            let top = self.load(Type::I64, vm, layout::VM_TOP);
+            let bytes = self.b.isub(top, register);
             let values = self.ushr_imm(bytes, layout::VALUE_SIZE.trailing_zeros() as i64);
             self.iadd_imm(values, -1)
         } else {
-            self.b.ins().iconst(types::I64, count as i64)
+            self.b.iconst(Type::I64, count as i64)
         };
-        let start_of = self.b.ins().iconst(types::I64, start as i64);
+        let start_of = self.b.iconst(Type::I64, start as i64);
         self.ask(layout::set_list(), &[vm, register, count_of, start_of], slow);
         self.has_listed(at);
         // Few have been written into the table itself.
@@ -262,7 +262,7 @@ impl Lowering<'_, '_> {
         let slow = self.aside();
         self.collect_if_due(at, false);
         let (vm, base) = (self.vm, self.own_base());
-        let [register, number] = [a as i64, i.bx() as i64].map(|n| self.b.ins().iconst(types::I64, n));
+        let [register, number] = [a as i64, i.bx() as i64].map(|n| self.b.iconst(Type::I64, n));
         self.ask(layout::make_closure(), &[vm, base, register, number], slow.block);
         self.set_unknown(a);
         self.join(at, slow, Some((a, Ty::Any)));
@@ -281,7 +281,7 @@ impl Lowering<'_, '_> {
         (a..a + count as usize).for_each(|r| self.flush(r));
         let (vm, base) = (self.vm, self.b.use_var(self.base));
         let first = self.iadd_imm(base, Self::slot(a) as i64);
-        let count = self.b.ins().iconst(types::I64, count as i64);
+        let count = self.b.iconst(Type::I64, count as i64);
         let done = self.leaf(layout::concat(), &[vm, first, count]);
         let done = self.icmp_imm(IntCC::NotEqual, done, NOT_DONE as i64);
         self.if_done(done, slow.block);

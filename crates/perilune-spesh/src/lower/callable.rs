@@ -8,7 +8,7 @@
 use super::calls::{Arguments, Callee, RESULTS};
 use super::inline::{Inlined, needs};
 use super::{EXITED, Lowering, Ty, Val};
-use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
+use crate::ssa::{Block, IntCC, Type};
 use perilune_vm::Tag;
 use perilune_vm::machine::{Log, Site, layout};
 
@@ -143,7 +143,7 @@ impl<'a> Lowering<'a, '_> {
         let window = self.own_window(a);
         (1..count).rev().for_each(|n| self.pass_register(window + n, window + n - 1));
         self.pass_register(window, a);
-        let tag = self.b.ins().iconst(types::I8, Tag::CLOSURE.0 as i64);
+        let tag = self.b.iconst(Type::I8, Tag::CLOSURE.0 as i64);
         self.put(a, tag, closure);
     }
 }

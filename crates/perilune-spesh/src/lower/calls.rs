@@ -4,7 +4,7 @@ use super::callable::calls_tables;
 use super::facts::Fact;
 use super::inline::tail_native;
 use super::{Lowering, Register, Ty, Val};
-use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
+use crate::ssa::{Block, IntCC, Type};
 use perilune_syntax::{Op, Proto};
 use perilune_vm::Tag;
 use perilune_vm::machine::{CODES, EXITED, Ends, LEAVE, Log, MachineCode, RETURNED, UNUSUAL, layout};
@@ -55,7 +55,7 @@ impl<'a> Lowering<'a, '_> {
         let window = a + layout::GAP as usize;
         let frame = self.iadd_imm(base, Self::slot(window) as i64);
         let arguments = match i.b() {
-            0 => Arguments::To(self.load(types::I64, vm, layout::VM_TOP)),
+            0 => Arguments::To(self.load(Type::I64, vm, layout::VM_TOP)),
             b => Arguments::Count(b as i32 - 1),
         };
         let words = (self.call_word(at), layout::PLAIN_SECOND_WORD);
@@ -87,7 +87,7 @@ impl<'a> Lowering<'a, '_> {
         let a = self.code(at).a() as usize;
         let Some(log) = self.known_callee(at) else {
             let closure = self.closure_in(a, other);
-            return (self.load(types::I64, closure, layout::CLOSURE_INST), None);
+            return (self.load(Type::I64, closure, layout::CLOSURE_INST), None);
         };
         let exit = self.exit_block(at, EXITED);
         (self.function_in(a, log, exit).1, Some(log.proto()))
@@ -95,7 +95,7 @@ impl<'a> Lowering<'a, '_> {
 
     /// What to call for an instance, else goes to `none`: it has no machine code.
     pub(super) fn machine_code_in(&mut self, inst: Val, none: Block) -> Val {
-        let run = self.load(types::I64, inst, layout::INST_NATIVE);
+        let run = self.load(Type::I64, inst, layout::INST_NATIVE);
         let there = self.icmp_imm(IntCC::NotEqual, run, 0);
         self.unless(there, none);
         run
@@ -103,7 +103,7 @@ impl<'a> Lowering<'a, '_> {
 
     /// The instance of a function, and what to call for it, else goes to `none`.
     pub(super) fn machine_code_of(&mut self, closure: Val, none: Block) -> (Val, Val) {
-        let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
+        let inst = self.load(Type::I64, closure, layout::CLOSURE_INST);
         (inst, self.machine_code_in(inst, none))
     }
 
@@ -146,11 +146,11 @@ impl<'a> Lowering<'a, '_> {
             self.forget_fact(Fact::Position(self.frame));
         }
         self.write_position(self.frame, at + 1);
-        let constants = self.load(types::I64, inst, layout::INST_CONSTANTS);
+        let constants = self.load(Type::I64, inst, layout::INST_CONSTANTS);
         self.store_record(frame, 0, words, constants);
-        let start = self.b.ins().iconst(types::I32, MachineCode::START as i64);
-        let call = self.b.ins().call_indirect(self.run, run, &[vm, frame, inst, start]);
-        let answer = self.b.inst_results(call)[0];
+        let start = self.b.iconst(Type::I32, MachineCode::START as i64);
+        let call = self.b.call_indirect(self.run, run, &[vm, frame, inst, start]);
+        let [answer] = self.b.inst_results(call);
         self.take_base(answer, window);
         self.reload();
     }
@@ -159,11 +159,11 @@ impl<'a> Lowering<'a, '_> {
     /// the code is left.
     fn take_base(&mut self, answer: Val, window: usize) {
         let done = self.b.create_block();
-        let frame = self.b.append_block_param(done, types::I64);
+        let frame = self.b.append_block_param(done, Type::I64);
         let bits = self.band_imm(answer, UNUSUAL as i64);
         let is_base = self.icmp_imm(IntCC::Equal, bits, 0);
         let unusual = self.cold_block(0);
-        self.b.ins().brif(is_base, done, &[answer.into()], unusual, &[]);
+        self.b.brif(is_base, done, &[answer], unusual, &[]);
         self.go_to(unusual);
         // All that called a coroutine's function come here when it yields. A tail call of the callee that the
         // interpreter has done is followed.
@@ -187,8 +187,8 @@ impl<'a> Lowering<'a, '_> {
                 continue;
             }
             let (class, variable) = match ty {
-                Ty::Float => (types::F64, self.floats[r]),
-                _ => (types::I64, self.ints[r]),
+                Ty::Float => (Type::F64, self.floats[r]),
+                _ => (Type::I64, self.ints[r]),
             };
             let val = self.load(class, base, Self::slot(r) + layout::PAYLOAD);
             self.b.def_var(variable, val);
@@ -235,7 +235,7 @@ impl<'a> Lowering<'a, '_> {
             }
             None => {
                 let closure = self.closure_in(a, other.block);
-                (closure, self.load(types::I64, closure, layout::CLOSURE_INST), None)
+                (closure, self.load(Type::I64, closure, layout::CLOSURE_INST), None)
             }
         };
         let run = self.machine_code_in(inst, none);
@@ -267,17 +267,17 @@ impl<'a> Lowering<'a, '_> {
         let base = callee.frame;
         self.pad(callee, arguments);
         self.mark_replaced(base);
-        let constants = self.load(types::I64, callee.inst, layout::INST_CONSTANTS);
+        let constants = self.load(Type::I64, callee.inst, layout::INST_CONSTANTS);
         self.store(constants, base, layout::FRAME_CONSTANTS);
         let vm = self.vm;
-        let start = self.b.ins().iconst(types::I32, MachineCode::START as i64);
-        self.b.ins().return_call_indirect(self.run, callee.run, &[vm, base, callee.inst, start]);
+        let start = self.b.iconst(Type::I32, MachineCode::START as i64);
+        self.b.return_call_indirect(self.run, callee.run, &[vm, base, callee.inst, start]);
     }
 
     /// The function of the frame has replaced another one. Returns read the word whole, and would wait for
     /// part of it.
     fn mark_replaced(&mut self, base: Val) {
-        let word = self.load(types::I64, base, layout::FRAME_CALL);
+        let word = self.load(Type::I64, base, layout::FRAME_CALL);
         let word = self.bor_imm(word, layout::TAIL_CALL as i64);
         self.store(word, base, layout::FRAME_CALL);
     }
@@ -295,8 +295,8 @@ impl<'a> Lowering<'a, '_> {
         let other = self.exit_block(at, EXITED);
         let closure = self.closure_in(a, other);
         let base = self.b.use_var(self.base);
-        let own = self.load(types::I64, base, layout::FRAME_FUNCTION + layout::PAYLOAD);
-        let same = self.b.ins().icmp(IntCC::Equal, closure, own);
+        let own = self.load(Type::I64, base, layout::FRAME_FUNCTION + layout::PAYLOAD);
+        let same = self.b.icmp(IntCC::Equal, closure, own);
         self.unless(same, other);
         let leave = self.exit_block(at, LEAVE);
         self.try_leaving(leave);
@@ -327,32 +327,32 @@ impl<'a> Lowering<'a, '_> {
         self.b.set_cold_block(slow.block);
         let base = self.b.use_var(self.base);
         let to = self.b.create_block();
-        self.b.append_block_param(to, types::I64);
-        let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
+        self.b.append_block_param(to, Type::I64);
+        let flags = self.load(Type::I8, base, layout::FRAME_FLAGS);
         let unusual = self.band_imm(flags, layout::SLOW_RETURN as i64);
         let plain = self.icmp_imm(IntCC::Equal, unusual, 0);
         let place = self.iadd_imm(base, RESULTS as i64);
         if self.log.calls_as_metamethod() > 0 {
             let other = self.cold_block(0);
-            self.b.ins().brif(plain, to, &[place.into()], other, &[]);
+            self.b.brif(plain, to, &[place], other, &[]);
             self.go_to(other);
-            let word = self.load(types::I32, base, layout::FRAME_CALL);
+            let word = self.load(Type::I32, base, layout::FRAME_CALL);
             let word = self.band_imm(word, layout::RETURN_MASK as i32 as i64);
             let is = self.icmp_imm(IntCC::Equal, word, layout::METAMETHOD_RETURN_WORD as i32 as i64);
             self.unless(is, slow.block);
-            let kind = self.load(types::I16, base, layout::FRAME_TAG1);
+            let kind = self.load(Type::I16, base, layout::FRAME_TAG1);
             let is = self.icmp_imm(IntCC::Equal, kind, layout::STORES_RESULT as i64);
             self.unless(is, slow.block);
             let place = self.result_of_caller();
-            self.b.ins().jump(to, &[place.into()]);
+            self.b.jump(to, &[place]);
         } else {
             self.unless(plain, slow.block);
-            self.b.ins().jump(to, &[place.into()]);
+            self.b.jump(to, &[place]);
         }
         self.go_to(to);
         let to = self.b.block_params(to)[0];
         // One, none, or all.
-        let wanted = self.load(types::I16, base, layout::FRAME_RESULTS);
+        let wanted = self.load(Type::I16, base, layout::FRAME_RESULTS);
         let few = self.icmp_imm(IntCC::SignedLessThanOrEqual, wanted, 1);
         self.unless(few, slow.block);
         self.give_to(at, a, native, quick, slow.block);
@@ -360,19 +360,19 @@ impl<'a> Lowering<'a, '_> {
         self.b.set_cold_block(none);
         self.b.set_cold_block(all);
         let (vm, base) = (self.vm, self.b.use_var(self.base));
-        self.b.ins().brif(wanted, some, &[], none, &[]);
+        self.b.brif(wanted, some, &[], none, &[]);
         self.go_to(some);
         self.give(a, to, 0, 1);
         let open = self.icmp_imm(IntCC::SignedLessThan, wanted, 0);
-        self.b.ins().brif(open, all, &[], done, &[]);
+        self.b.brif(open, all, &[], done, &[]);
         self.go_to(all);
         let top = self.iadd_imm(base, (RESULTS + layout::VALUE_SIZE) as i64);
         self.store(top, vm, layout::VM_TOP);
-        self.b.ins().jump(done, &[]);
+        self.b.jump(done, &[]);
         self.go_to(none);
-        self.b.ins().jump(done, &[]);
+        self.b.jump(done, &[]);
         self.go_to(done);
-        self.b.ins().return_(&[base]);
+        self.b.return_(&[base]);
         self.go_to(slow.block);
         self.now = slow.before;
         self.finish(at);
@@ -385,14 +385,14 @@ impl<'a> Lowering<'a, '_> {
         }
         let collects = quick.effect != Effect::Nothing;
         let [payload, tag] = self.quick_form(at, native, quick, slow, collects);
-        let tag = self.b.ins().ireduce(types::I8, tag);
+        let tag = self.b.ireduce(Type::I8, tag);
         self.put(a, tag, payload);
     }
 
     /// All values from register `r` to the top go to the frame's first registers. Where they end then.
     fn move_to_top(&mut self, r: usize) -> Val {
         let (vm, base) = (self.vm, self.b.use_var(self.base));
-        let top = self.load(types::I64, vm, layout::VM_TOP);
+        let top = self.load(Type::I64, vm, layout::VM_TOP);
         let first = self.iadd_imm(base, Self::slot(r) as i64);
         self.move_values(first, top, base)
     }
@@ -407,7 +407,7 @@ impl<'a> Lowering<'a, '_> {
             None => self.cold_block(1),
         };
         self.finishes = Some(finishes);
-        self.b.ins().jump(finishes, &[pc.into()]);
+        self.b.jump(finishes, &[pc]);
         self.now = None;
     }
 
@@ -435,9 +435,9 @@ impl<'a> Lowering<'a, '_> {
     pub(super) fn has_room_or(&mut self, callee: &Callee<'_>, none: Block) {
         self.has_registers_for(callee, none);
         let vm = self.vm;
-        let sp = self.b.ins().get_stack_pointer(types::I64);
-        let limit = self.load(types::I64, vm, layout::VM_NATIVE_LIMIT);
-        let fits = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, sp, limit);
+        let sp = self.b.get_stack_pointer();
+        let limit = self.load(Type::I64, vm, layout::VM_NATIVE_LIMIT);
+        let fits = self.b.icmp(IntCC::UnsignedGreaterThanOrEqual, sp, limit);
         self.unless(fits, none);
     }
 
@@ -447,13 +447,13 @@ impl<'a> Lowering<'a, '_> {
         let end = match callee.proto {
             Some(proto) => self.iadd_imm(callee.frame, Self::slot(proto.max_stack as usize) as i64),
             None => {
-                let bytes = self.load(types::I16, callee.inst, layout::INST_FRAME_BYTES);
-                let bytes = self.b.ins().uextend(types::I64, bytes);
-                self.b.ins().iadd(callee.frame, bytes)
+                let bytes = self.load(Type::I16, callee.inst, layout::INST_FRAME_BYTES);
+                let bytes = self.b.uextend(Type::I64, bytes);
+                self.b.iadd(callee.frame, bytes)
             }
         };
-        let limit = self.load(types::I64, vm, layout::VM_STACK_LIMIT);
-        let fits = self.b.ins().icmp(IntCC::UnsignedLessThan, end, limit);
+        let limit = self.load(Type::I64, vm, layout::VM_STACK_LIMIT);
+        let fits = self.b.icmp(IntCC::UnsignedLessThan, end, limit);
         self.unless(fits, none);
     }
 
@@ -473,40 +473,40 @@ impl<'a> Lowering<'a, '_> {
                 }
             }
             (Arguments::Count(count), None) => {
-                let takes = self.load(types::I8, callee.inst, layout::INST_TAKES);
+                let takes = self.load(Type::I8, callee.inst, layout::INST_TAKES);
                 let more = self.icmp_imm(IntCC::UnsignedGreaterThan, takes, count as i64);
                 let (more_is_due, done) = (self.cold_block(0), self.b.create_block());
-                self.b.ins().brif(more, more_is_due, &[], done, &[]);
+                self.b.brif(more, more_is_due, &[], done, &[]);
                 self.go_to(more_is_due);
                 let end = self.iadd_imm(frame, (count * layout::VALUE_SIZE) as i64);
                 let [vm, inst, frame] = [vm, callee.inst, frame].map(|v| self.copied(v));
                 self.common(layout::pad(), &[vm, inst, frame, end]);
-                self.b.ins().jump(done, &[]);
+                self.b.jump(done, &[]);
                 self.go_to(done);
             }
             (Arguments::To(end), _) => {
-                let count = self.load(types::I8, callee.inst, layout::INST_PARAMS);
-                let count = self.b.ins().uextend(types::I64, count);
+                let count = self.load(Type::I8, callee.inst, layout::INST_PARAMS);
+                let count = self.b.uextend(Type::I64, count);
                 let bytes = self.ishl_imm(count, layout::VALUE_SIZE.trailing_zeros() as i64);
-                let wanted = self.b.ins().iadd(frame, bytes);
-                let lacks = self.b.ins().icmp(IntCC::UnsignedLessThan, end, wanted);
+                let wanted = self.b.iadd(frame, bytes);
+                let lacks = self.b.icmp(IntCC::UnsignedLessThan, end, wanted);
                 let [lacking, all, done] = [(); 3].map(|()| self.b.create_block());
                 self.b.set_cold_block(lacking);
-                self.b.ins().brif(lacks, lacking, &[], all, &[]);
+                self.b.brif(lacks, lacking, &[], all, &[]);
                 self.go_to(lacking);
                 let [own, inst, frame, from] = [vm, callee.inst, frame, end].map(|v| self.copied(v));
                 self.common(layout::pad(), &[own, inst, frame, from]);
-                self.b.ins().jump(done, &[]);
+                self.b.jump(done, &[]);
                 self.go_to(all);
                 self.store(end, vm, layout::VM_TOP);
-                self.b.ins().jump(done, &[]);
+                self.b.jump(done, &[]);
                 self.go_to(done);
             }
         }
     }
 
     fn store_nil(&mut self, address: Val, offset: i32) {
-        let zero = self.b.ins().iconst(types::I64, 0);
+        let zero = self.b.iconst(Type::I64, 0);
         self.store(zero, address, offset + layout::PAYLOAD);
         self.store_tag(Tag::NIL, address, offset);
     }
@@ -550,16 +550,16 @@ impl<'a> Lowering<'a, '_> {
             // The usual return, to who wants just as many, is told by one word. (Records that have moved have
             // just been written field by field, and would have to be waited for.)
             let usual = layout::return_word(count as i16) as i32 as i64;
-            let word = self.load(types::I32, base, layout::FRAME_CALL);
+            let word = self.load(Type::I32, base, layout::FRAME_CALL);
             let is = self.icmp_imm(IntCC::Equal, word, usual);
             let [unusual, other] = [(); 2].map(|()| self.cold_block(0));
-            self.b.ins().brif(is, exactly, &[], unusual, &[]);
+            self.b.brif(is, exactly, &[], unusual, &[]);
             self.go_to(unusual);
             // It may have taken another function's place.
-            let word = self.load(types::I32, base, layout::FRAME_CALL);
+            let word = self.load(Type::I32, base, layout::FRAME_CALL);
             let word = self.band_imm(word, layout::RETURN_MASK as i32 as i64);
             let is = self.icmp_imm(IntCC::Equal, word, usual);
-            self.b.ins().brif(is, exactly, &[], other, &[]);
+            self.b.brif(is, exactly, &[], other, &[]);
             self.go_to(other);
             if self.log.calls_from_natives() > 0 {
                 self.give_to_native(a, word, count);
@@ -568,23 +568,23 @@ impl<'a> Lowering<'a, '_> {
                 self.give_to_operator(a, word, count);
             }
         }
-        let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
+        let flags = self.load(Type::I8, base, layout::FRAME_FLAGS);
         let slow = self.band_imm(flags, (layout::SLOW_RETURN & !own) as i64);
         let plain = self.icmp_imm(IntCC::Equal, slow, 0);
         self.unless(plain, otherwise.block);
-        let wanted = self.load(types::I16, base, layout::FRAME_RESULTS);
+        let wanted = self.load(Type::I16, base, layout::FRAME_RESULTS);
         // If fewer are wanted the others go where nothing is that anybody reads.
         let enough = self.icmp_imm(IntCC::UnsignedLessThanOrEqual, wanted, count as i64);
-        self.b.ins().brif(enough, exactly, &[], other, &[]);
+        self.b.brif(enough, exactly, &[], other, &[]);
         self.go_to(exactly);
         self.give(a, called, RESULTS, count);
-        self.b.ins().return_(&[called]);
+        self.b.return_(&[called]);
         self.go_to(other);
         self.give(a, called, RESULTS, count);
         let end = self.iadd_imm(called, (RESULTS + count * layout::VALUE_SIZE) as i64);
         let is = self.icmp_imm(IntCC::Equal, wanted, -1);
         let head = self.cold_block(1);
-        self.b.ins().brif(is, all, &[], head, &[end.into()]);
+        self.b.brif(is, all, &[], head, &[end]);
         self.go_to(all);
         self.store(end, vm, layout::VM_TOP);
         self.leave_with(called);
@@ -593,14 +593,14 @@ impl<'a> Lowering<'a, '_> {
         let at_nil = self.b.block_params(head)[0];
         self.store_nil(at_nil, 0);
         let next = self.iadd_imm(at_nil, layout::VALUE_SIZE as i64);
-        let wanted = self.b.ins().uextend(types::I64, wanted);
-        let size = self.b.ins().iconst(types::I64, layout::VALUE_SIZE.trailing_zeros() as i64);
-        let bytes = self.b.ins().ishl(wanted, size);
-        let end = self.b.ins().iadd(called, bytes);
+        let wanted = self.b.uextend(Type::I64, wanted);
+        let size = self.b.iconst(Type::I64, layout::VALUE_SIZE.trailing_zeros() as i64);
+        let bytes = self.b.ishl(wanted, size);
+        let end = self.b.iadd(called, bytes);
         let end = self.iadd_imm(end, RESULTS as i64);
-        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, next, end);
+        let more = self.b.icmp(IntCC::UnsignedLessThan, next, end);
         let done = self.cold_block(0);
-        self.b.ins().brif(more, head, &[next.into()], done, &[]);
+        self.b.brif(more, head, &[next], done, &[]);
         self.go_to(done);
         self.leave_with(called);
         self.go_to(otherwise.block);
@@ -615,24 +615,24 @@ impl<'a> Lowering<'a, '_> {
         let is = self.icmp_imm(IntCC::Equal, word, usual as i32 as i64);
         let [native, other] = [(); 2].map(|()| self.b.create_block());
         self.b.set_cold_block(other);
-        self.b.ins().brif(is, native, &[], other, &[]);
+        self.b.brif(is, native, &[], other, &[]);
         self.go_to(native);
         let (vm, base) = (self.vm, self.b.use_var(self.base));
         self.give(a, base, RESULTS, count);
         let caller = self.base_of_caller();
         self.store(caller, vm, layout::VM_BASE);
-        let answer = self.b.ins().iconst(types::I64, RETURNED as i64);
-        self.b.ins().return_(&[answer]);
+        let answer = self.b.iconst(Type::I64, RETURNED as i64);
+        self.b.return_(&[answer]);
         self.go_to(other);
     }
 
     /// Where the frame is whose function has called that of the compiled function.
     fn base_of_caller(&mut self) -> Val {
         let base = self.b.use_var(self.base);
-        let values = self.load(types::I32, base, layout::FRAME_DELTA);
-        let values = self.b.ins().uextend(types::I64, values);
+        let values = self.load(Type::I32, base, layout::FRAME_DELTA);
+        let values = self.b.uextend(Type::I64, values);
         let bytes = self.ishl_imm(values, layout::VALUE_SIZE.trailing_zeros() as i64);
-        self.b.ins().isub(base, bytes)
+        self.b.isub(base, bytes)
     }
 
     /// The same where the function has been called as a metamethod whose result is stored, decides a jump, or is
@@ -641,15 +641,15 @@ impl<'a> Lowering<'a, '_> {
         let is = self.icmp_imm(IntCC::Equal, word, layout::METAMETHOD_RETURN_WORD as i32 as i64);
         let [metamethod, done, other] = [(); 3].map(|()| self.b.create_block());
         self.b.set_cold_block(other);
-        self.b.ins().brif(is, metamethod, &[], other, &[]);
+        self.b.brif(is, metamethod, &[], other, &[]);
         self.go_to(metamethod);
         let base = self.b.use_var(self.base);
-        let kind = self.load(types::I16, base, layout::FRAME_TAG1);
+        let kind = self.load(Type::I16, base, layout::FRAME_TAG1);
         let wants = [layout::STORES_RESULT, layout::DECIDES_JUMP, layout::DISCARDS_RESULTS];
         for wanted in wants {
             let [this, next] = [(); 2].map(|()| self.b.create_block());
             let is = self.icmp_imm(IntCC::Equal, kind, wanted as i64);
-            self.b.ins().brif(is, this, &[], next, &[]);
+            self.b.brif(is, this, &[], next, &[]);
             self.go_to(this);
             match wanted {
                 layout::STORES_RESULT => {
@@ -662,12 +662,12 @@ impl<'a> Lowering<'a, '_> {
                 layout::DECIDES_JUMP => self.decide_jump(a, count),
                 _ => {}
             }
-            self.b.ins().jump(done, &[]);
+            self.b.jump(done, &[]);
             self.go_to(next);
         }
-        self.b.ins().jump(other, &[]);
+        self.b.jump(other, &[]);
         self.go_to(done);
-        self.b.ins().return_(&[base]);
+        self.b.return_(&[base]);
         self.go_to(other);
     }
 
@@ -675,26 +675,26 @@ impl<'a> Lowering<'a, '_> {
     /// it: where the caller goes on is stored in its record.
     fn decide_jump(&mut self, a: usize, count: i32) {
         let base = self.b.use_var(self.base);
-        let negated = self.load(types::I16, base, layout::FRAME_NEGATED);
+        let negated = self.load(Type::I16, base, layout::FRAME_NEGATED);
         let tag = match count {
-            0 => self.b.ins().iconst(types::I8, Tag::NIL.0 as i64),
+            0 => self.b.iconst(Type::I8, Tag::NIL.0 as i64),
             _ => self.tag_of(a),
         };
         let truth = self.icmp_imm(IntCC::UnsignedGreaterThan, tag, Tag::FALSE.0 as i64);
-        let truth = self.b.ins().uextend(types::I16, truth);
-        let jumps = self.b.ins().icmp(IntCC::NotEqual, truth, negated);
+        let truth = self.b.uextend(Type::I16, truth);
+        let jumps = self.b.icmp(IntCC::NotEqual, truth, negated);
         let [there, done] = [(); 2].map(|()| self.b.create_block());
-        self.b.ins().brif(jumps, there, &[], done, &[]);
+        self.b.brif(jumps, there, &[], done, &[]);
         self.go_to(there);
         let caller = self.base_of_caller();
-        let pc = self.load(types::I64, caller, layout::FRAME_PC);
+        let pc = self.load(Type::I64, caller, layout::FRAME_PC);
         let behind = layout::INSTRUCTION_JUMP - layout::INSTRUCTION_SIZE;
-        let distance = self.load(types::I32, pc, behind);
-        let distance = self.b.ins().sextend(types::I64, distance);
+        let distance = self.load(Type::I32, pc, behind);
+        let distance = self.b.sextend(Type::I64, distance);
         let bytes = self.ishl_imm(distance, layout::INSTRUCTION_SIZE.trailing_zeros() as i64);
-        let pc = self.b.ins().iadd(pc, bytes);
+        let pc = self.b.iadd(pc, bytes);
         self.store(pc, caller, layout::FRAME_PC);
-        self.b.ins().jump(done, &[]);
+        self.b.jump(done, &[]);
         self.go_to(done);
     }
 
@@ -702,11 +702,11 @@ impl<'a> Lowering<'a, '_> {
     /// function is.
     fn result_of_caller(&mut self) -> Val {
         let caller = self.base_of_caller();
-        let pc = self.load(types::I64, caller, layout::FRAME_PC);
-        let a = self.load(types::I8, pc, layout::INSTRUCTION_A - layout::INSTRUCTION_SIZE);
-        let a = self.b.ins().uextend(types::I64, a);
+        let pc = self.load(Type::I64, caller, layout::FRAME_PC);
+        let a = self.load(Type::I8, pc, layout::INSTRUCTION_A - layout::INSTRUCTION_SIZE);
+        let a = self.b.uextend(Type::I64, a);
         let bytes = self.ishl_imm(a, layout::VALUE_SIZE.trailing_zeros() as i64);
-        self.b.ins().iadd(caller, bytes)
+        self.b.iadd(caller, bytes)
     }
 
     /// A return from an inlined function: its result is where the call wants it.
@@ -771,7 +771,7 @@ impl<'a> Lowering<'a, '_> {
                 Some(known) => {
                     self.store(known.val, target, to + layout::PAYLOAD);
                     let tag = known.ty.tag().expect("a known type");
-                    self.b.ins().iconst(types::I8, tag.0 as i64)
+                    self.b.iconst(Type::I8, tag.0 as i64)
                 }
                 None => {
                     let payload = self.payload_of(r);

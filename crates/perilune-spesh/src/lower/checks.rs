@@ -4,7 +4,7 @@
 //! is the native's to raise. `type` finds the name among its own upvalues, by the tag.
 
 use super::{Lowering, Ty};
-use crate::backend::clif::{InstBuilder, condcodes::IntCC, types};
+use crate::ssa::{IntCC, Type};
 use perilune_vm::machine::layout;
 use perilune_vm::{Intrinsic, Native, Tag};
 
@@ -73,20 +73,20 @@ impl Lowering<'_, '_> {
         self.is_native_closure(a, std::ptr::from_ref(native) as usize, slow.block);
         let tag = match self.ty(first) {
             Ty::Any => self.tag_of(first),
-            Ty::Table => self.b.ins().iconst(types::I8, Tag::TABLE.0 as i64),
-            _ => self.b.ins().iconst(types::I8, Tag::INT.0 as i64),
+            Ty::Table => self.b.iconst(Type::I8, Tag::TABLE.0 as i64),
+            _ => self.b.iconst(Type::I8, Tag::INT.0 as i64),
         };
-        let tag = self.b.ins().uextend(types::I64, tag);
-        let offsets = self.b.ins().iconst(types::I64, layout::upvalues_of_types() as i64);
-        let size = self.b.ins().iconst(types::I64, 1);
-        let place = self.b.ins().ishl(tag, size);
-        let place = self.b.ins().iadd(offsets, place);
-        let offset = self.load(types::I16, place, 0);
-        let offset = self.b.ins().uextend(types::I64, offset);
+        let tag = self.b.uextend(Type::I64, tag);
+        let offsets = self.b.iconst(Type::I64, layout::upvalues_of_types() as i64);
+        let size = self.b.iconst(Type::I64, 1);
+        let place = self.b.ishl(tag, size);
+        let place = self.b.iadd(offsets, place);
+        let offset = self.load(Type::I16, place, 0);
+        let offset = self.b.uextend(Type::I64, offset);
         let closure = self.payload_of(a);
-        let name = self.b.ins().iadd(closure, offset);
-        let payload = self.load(types::I64, name, layout::PAYLOAD);
-        let tag = self.load(types::I8, name, layout::TAG);
+        let name = self.b.iadd(closure, offset);
+        let payload = self.load(Type::I64, name, layout::PAYLOAD);
+        let tag = self.load(Type::I8, name, layout::TAG);
         self.forget_changed(at);
         self.put(a, tag, payload);
         match i.c() {

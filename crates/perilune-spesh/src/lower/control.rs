@@ -2,7 +2,7 @@
 
 use super::numbers::SMALL;
 use super::{Known, Lowering, Ty};
-use crate::backend::clif::{InstBuilder, condcodes::FloatCC, condcodes::IntCC, types};
+use crate::ssa::{FloatCC, IntCC, Type};
 use perilune_syntax::{Constant, Op};
 use perilune_vm::Tag;
 use perilune_vm::machine::{EXITED, LEAVE, layout};
@@ -95,7 +95,7 @@ impl Lowering<'_, '_> {
                     self.for_loop(at);
                     self.edge(at + 1);
                 } else {
-                    self.b.ins().jump(refuse, &[]);
+                    self.b.jump(refuse, &[]);
                 }
                 self.go_to(refuse);
                 self.refuse();
@@ -136,7 +136,7 @@ impl Lowering<'_, '_> {
         match op {
             Op::Move => self.copy(at, a, b),
             Op::LoadI => {
-                let val = self.b.ins().iconst(types::I64, i.sj() as i64);
+                let val = self.b.iconst(Type::I64, i.sj() as i64);
                 self.define(a, Known { ty: Ty::Int, val });
             }
             Op::LoadK => match self.constant(i.bx() as usize) {
@@ -215,15 +215,15 @@ impl Lowering<'_, '_> {
     }
 
     /// `condition` leads to instruction `to`, else the next one follows.
-    pub(super) fn branch(&mut self, condition: crate::backend::clif::Value, to: usize) {
+    pub(super) fn branch(&mut self, condition: crate::ssa::Value, to: usize) {
         self.branch_when(condition, true, to);
     }
 
     /// That `condition` is as `wanted` leads to instruction `to`, else the next one follows.
-    pub(super) fn branch_when(&mut self, condition: crate::backend::clif::Value, wanted: bool, to: usize) {
+    pub(super) fn branch_when(&mut self, condition: crate::ssa::Value, wanted: bool, to: usize) {
         let [there, on] = [(); 2].map(|()| self.b.create_block());
         let [yes, no] = if wanted { [there, on] } else { [on, there] };
-        self.b.ins().brif(condition, yes, &[], no, &[]);
+        self.b.brif(condition, yes, &[], no, &[]);
         self.go_to(there);
         let known = self.now.clone();
         self.edge(to);
@@ -234,7 +234,7 @@ impl Lowering<'_, '_> {
     /// Leaves with `at` as the next instruction if somebody has asked for it.
     pub(super) fn poll(&mut self, at: usize) {
         let word = self.interrupt_word();
-        let causes = self.load(types::I32, word, 0);
+        let causes = self.load(Type::I32, word, 0);
         let none = self.icmp_imm(IntCC::Equal, causes, 0);
         let leave = self.exit_block(at, LEAVE);
         self.unless(none, leave);
@@ -269,7 +269,7 @@ impl Lowering<'_, '_> {
         let prep = head.checked_sub(1).filter(|prep| !is_jumped_to(prep));
         let step = match prep.and_then(|prep| self.step_of(prep)) {
             Some(step) if index.ty == Ty::Int => {
-                Some(Known { ty: Ty::Int, val: self.b.ins().iconst(types::I64, step) })
+                Some(Known { ty: Ty::Int, val: self.b.iconst(Type::I64, step) })
             }
             _ => self.known(a + 2),
         };
@@ -277,26 +277,26 @@ impl Lowering<'_, '_> {
         let condition = match index.ty {
             Ty::Int => self.icmp_imm(IntCC::NotEqual, limit.val, 0),
             Ty::Float => {
-                let next = self.b.ins().fadd(index.val, step.val);
-                let zero = self.b.ins().f64const(0.0);
-                let up = self.b.ins().fcmp(FloatCC::GreaterThan, step.val, zero);
+                let next = self.b.fadd(index.val, step.val);
+                let zero = self.b.f64const(0.0);
+                let up = self.b.fcmp(FloatCC::GreaterThan, step.val, zero);
                 let [below, above] = [FloatCC::LessThanOrEqual, FloatCC::GreaterThanOrEqual]
-                    .map(|c| self.b.ins().fcmp(c, next, limit.val));
-                self.b.ins().select(up, below, above)
+                    .map(|c| self.b.fcmp(c, next, limit.val));
+                self.b.select(up, below, above)
             }
             _ => return self.step_and_jump(at),
         };
         let [on, out] = [(); 2].map(|()| self.b.create_block());
-        self.b.ins().brif(condition, on, &[], out, &[]);
+        self.b.brif(condition, on, &[], out, &[]);
         self.go_to(on);
         let outside = self.now.clone();
         let next = match index.ty {
             Ty::Int => {
                 let left = self.iadd_imm(limit.val, -1);
                 self.define(a + 1, Known { ty: Ty::Int, val: left });
-                self.b.ins().iadd(index.val, step.val)
+                self.b.iadd(index.val, step.val)
             }
-            _ => self.b.ins().fadd(index.val, step.val),
+            _ => self.b.fadd(index.val, step.val),
         };
         let next = Known { ty: index.ty, val: next };
         self.define(a, next);
@@ -332,17 +332,17 @@ impl Lowering<'_, '_> {
         // Whichever way it was, the state may have moved on.
         self.forget(at + 1);
         let base = self.b.use_var(self.base);
-        let pc = self.load(types::I64, base, self.record(layout::FRAME_PC));
+        let pc = self.load(Type::I64, base, self.record(layout::FRAME_PC));
         let [here, elsewhere] = [(); 2].map(|()| self.b.create_block());
         self.b.set_cold_block(elsewhere);
         let address = self.position(at + 1);
-        let is = self.b.ins().icmp(IntCC::Equal, pc, address);
-        self.b.ins().brif(is, here, &[], elsewhere, &[]);
+        let is = self.b.icmp(IntCC::Equal, pc, address);
+        self.b.brif(is, here, &[], elsewhere, &[]);
         let known = self.now.clone();
         self.go_to(elsewhere);
         for to in [head, past] {
             let address = self.position(to);
-            let is = self.b.ins().icmp(IntCC::Equal, pc, address);
+            let is = self.b.icmp(IntCC::Equal, pc, address);
             self.branch(is, to);
         }
         self.leave(LEAVE);
@@ -355,13 +355,13 @@ impl Lowering<'_, '_> {
         let a = self.code(at).a() as usize;
         let head = self.target(at).expect("a verified jump");
         let base = self.b.use_var(self.base);
-        let tag = self.load(types::I8, base, Self::slot(a + 4) + layout::TAG);
+        let tag = self.load(Type::I8, base, Self::slot(a + 4) + layout::TAG);
         let goes_on = self.icmp_imm(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
         let [on, out] = [(); 2].map(|()| self.b.create_block());
-        self.b.ins().brif(goes_on, on, &[], out, &[]);
+        self.b.brif(goes_on, on, &[], out, &[]);
         self.go_to(on);
         let outside = self.now.clone();
-        let payload = self.load(types::I64, base, Self::slot(a + 4) + layout::PAYLOAD);
+        let payload = self.load(Type::I64, base, Self::slot(a + 4) + layout::PAYLOAD);
         self.store(payload, base, Self::slot(a + 2) + layout::PAYLOAD);
         self.store(tag, base, Self::slot(a + 2) + layout::TAG);
         self.set_unknown(a + 2);
@@ -414,14 +414,14 @@ impl Lowering<'_, '_> {
     fn jump_by_tag(
         &mut self,
         to: usize,
-        tag: crate::backend::clif::Value,
+        tag: crate::ssa::Value,
         wanted: bool,
         there_does: impl FnOnce(&mut Self),
     ) {
         let order = if wanted { IntCC::UnsignedGreaterThan } else { IntCC::UnsignedLessThanOrEqual };
         let jumps = self.icmp_imm(order, tag, Tag::FALSE.0 as i64);
         let [there, on] = [(); 2].map(|()| self.b.create_block());
-        self.b.ins().brif(jumps, there, &[], on, &[]);
+        self.b.brif(jumps, there, &[], on, &[]);
         self.go_to(there);
         let known = self.now.clone();
         there_does(self);
@@ -433,7 +433,7 @@ impl Lowering<'_, '_> {
     /// Instruction `at` gives its register a value with this tag. If the next one, which no other way leads
     /// to, asks for its truth and nobody for anything else, as in `if flags[i] then`, does that one as well:
     /// the value is stored nowhere. Whether it has done so.
-    pub(super) fn jump_at_once(&mut self, at: usize, tag: crate::backend::clif::Value) -> bool {
+    pub(super) fn jump_at_once(&mut self, at: usize, tag: crate::ssa::Value) -> bool {
         let (a, next) = (self.code(at).a(), at + 1);
         let i = self.code(next);
         let wanted = match i.op() {
@@ -483,24 +483,24 @@ impl Lowering<'_, '_> {
         self.b.set_cold_block(slow);
         let next = if wanted { (to, at + 1) } else { (at + 1, to) };
         let known = self.now.clone();
-        let is = self.b.ins().icmp(IntCC::Equal, x.val, y.val);
-        self.b.ins().brif(is, same, &[], other, &[]);
+        let is = self.b.icmp(IntCC::Equal, x.val, y.val);
+        self.b.brif(is, same, &[], other, &[]);
         self.go_to(other);
-        let [first, second] = [x, y].map(|t| self.load(types::I64, t.val, layout::TABLE_METATABLE));
-        let any = self.b.ins().bor(first, second);
+        let [first, second] = [x, y].map(|t| self.load(Type::I64, t.val, layout::TABLE_METATABLE));
+        let any = self.b.bor(first, second);
         let with = self.b.create_block();
-        self.b.ins().brif(any, with, &[], plain, &[]);
+        self.b.brif(any, with, &[], plain, &[]);
         self.go_to(with);
         for metatable in [first, second] {
             let [there, none] = [(); 2].map(|()| self.b.create_block());
-            self.b.ins().brif(metatable, there, &[], none, &[]);
+            self.b.brif(metatable, there, &[], none, &[]);
             self.go_to(there);
-            let absent = self.load(types::I8, metatable, layout::TABLE_ABSENT);
+            let absent = self.load(Type::I8, metatable, layout::TABLE_ABSENT);
             let no_eq = self.band_imm(absent, layout::NO_EQ as i64);
-            self.b.ins().brif(no_eq, none, &[], slow, &[]);
+            self.b.brif(no_eq, none, &[], slow, &[]);
             self.go_to(none);
         }
-        self.b.ins().jump(plain, &[]);
+        self.b.jump(plain, &[]);
         self.go_to(slow);
         self.do_rarely(at);
         for (block, to) in [(same, next.0), (plain, next.1)] {
@@ -514,8 +514,8 @@ impl Lowering<'_, '_> {
     /// A comparison with NaN is false, so its contrary is no comparison but a jump the other way.
     fn compare_and_jump(&mut self, to: usize, order: Order, wanted: bool, x: Known, y: Known) {
         let holds = match x.ty {
-            Ty::Float => self.b.ins().fcmp(order.floats(), x.val, y.val),
-            _ => self.b.ins().icmp(order.ints(), x.val, y.val),
+            Ty::Float => self.b.fcmp(order.floats(), x.val, y.val),
+            _ => self.b.icmp(order.ints(), x.val, y.val),
         };
         self.branch_when(holds, wanted, to);
     }
@@ -534,25 +534,25 @@ impl Lowering<'_, '_> {
         let constants = self.constants();
         let [string, other, long, done] = [(); 4].map(|()| self.b.create_block());
         self.b.set_cold_block(long);
-        let is_it = self.b.append_block_param(done, types::I8);
-        let no = self.b.ins().iconst(types::I8, 0);
+        let is_it = self.b.append_block_param(done, Type::I8);
+        let no = self.b.iconst(Type::I8, 0);
         let tag = self.tag_of(r);
         let is_string = self.icmp_imm(IntCC::Equal, tag, Tag::STRING.0 as i64);
-        self.b.ins().brif(is_string, string, &[], done, &[no.into()]);
+        self.b.brif(is_string, string, &[], done, &[no]);
         self.go_to(string);
         let own = self.payload_of(r);
-        let text = self.load(types::I64, constants, Self::slot(n) + layout::PAYLOAD);
-        let same = self.b.ins().icmp(IntCC::Equal, own, text);
-        self.b.ins().brif(same, done, &[same.into()], other, &[]);
+        let text = self.load(Type::I64, constants, Self::slot(n) + layout::PAYLOAD);
+        let same = self.b.icmp(IntCC::Equal, own, text);
+        self.b.brif(same, done, &[same], other, &[]);
         // Constants are interned: so one that is interned, too, and another string, has another text.
         self.go_to(other);
-        let flags = self.load(types::I8, own, layout::OBJECT_FLAGS);
+        let flags = self.load(Type::I8, own, layout::OBJECT_FLAGS);
         let interned = self.band_imm(flags, layout::INTERNED as i64);
-        self.b.ins().brif(interned, done, &[no.into()], long, &[]);
+        self.b.brif(interned, done, &[no], long, &[]);
         self.go_to(long);
         let answer = self.common(layout::same_text(), &[own, text]);
-        let answer = self.b.ins().ireduce(types::I8, answer);
-        self.b.ins().jump(done, &[answer.into()]);
+        let answer = self.b.ireduce(Type::I8, answer);
+        self.b.jump(done, &[answer]);
         self.go_to(done);
         self.branch_when(is_it, wanted, to);
     }
@@ -575,15 +575,15 @@ impl Lowering<'_, '_> {
             _ => limit,
         };
         let order = if step > 0 { IntCC::SignedGreaterThan } else { IntCC::SignedLessThan };
-        let none = self.b.ins().icmp(order, start.val, limit.val);
+        let none = self.b.icmp(order, start.val, limit.val);
         self.branch(none, past);
         let (high, low) = if step > 0 { (limit.val, start.val) } else { (start.val, limit.val) };
-        let distance = self.b.ins().isub(high, low);
+        let distance = self.b.isub(high, low);
         let rounds = match step.unsigned_abs() {
             1 => distance,
             step => {
-                let step = self.b.ins().iconst(types::I64, step as i64);
-                self.b.ins().udiv(distance, step)
+                let step = self.b.iconst(Type::I64, step as i64);
+                self.b.udiv(distance, step)
             }
         };
         self.define(a + 1, Known { ty: Ty::Int, val: rounds });
@@ -594,12 +594,12 @@ impl Lowering<'_, '_> {
     /// that is far out, or no number, the interpreter knows.
     fn whole_limit(&mut self, at: usize, limit: Known, step: i64) -> Known {
         let exit = self.exit_block(at, EXITED);
-        let magnitude = self.b.ins().fabs(limit.val);
-        let bound = self.b.ins().f64const(SMALL as f64);
-        let small = self.b.ins().fcmp(FloatCC::LessThan, magnitude, bound);
+        let magnitude = self.b.fabs(limit.val);
+        let bound = self.b.f64const(SMALL as f64);
+        let small = self.b.fcmp(FloatCC::LessThan, magnitude, bound);
         self.unless(small, exit);
-        let whole = if step > 0 { self.b.ins().floor(limit.val) } else { self.b.ins().ceil(limit.val) };
-        Known { ty: Ty::Int, val: self.b.ins().fcvt_to_sint_sat(types::I64, whole) }
+        let whole = if step > 0 { self.b.floor(limit.val) } else { self.b.ceil(limit.val) };
+        Known { ty: Ty::Int, val: self.b.fcvt_to_sint_sat(whole) }
     }
 
     /// Jumps if register a being the constant b is `wanted`.

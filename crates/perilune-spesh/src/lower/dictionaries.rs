@@ -18,7 +18,7 @@
 use super::facts::{Fact, Name};
 use super::stores::Stored;
 use super::{Lowering, Ty};
-use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
+use crate::ssa::{Block, IntCC, Type, Value};
 use perilune_vm::Tag;
 use perilune_vm::machine::OF_RECORD;
 use perilune_vm::machine::layout::{self, fields};
@@ -63,7 +63,7 @@ impl Lowering<'_, '_> {
         self.join_with(at, miss, |this| {
             this.get_by_leaf(at, table, ty, slow);
             if stays && this.now.is_some() {
-                let unknown = this.b.ins().iconst(types::I64, 0);
+                let unknown = this.b.iconst(Type::I64, 0);
                 this.keep(fact, vec![unknown]);
             }
         });
@@ -88,44 +88,44 @@ impl Lowering<'_, '_> {
     /// goes to `miss`.
     fn field_by_name(&mut self, table: Value, key: usize, may_lack: bool, miss: Block) -> Value {
         let name = self.interned_string(key, miss);
-        let shape = self.load(types::I32, table, layout::TABLE_SHAPE);
-        let upper = self.b.ins().uextend(types::I64, shape);
+        let shape = self.load(Type::I32, table, layout::TABLE_SHAPE);
+        let upper = self.b.uextend(Type::I64, shape);
         let upper = self.ishl_imm(upper, 32);
         let lower = self.ushr_imm(name, fields::NAME_SHIFT as i64);
-        let both = self.b.ins().bxor(upper, lower);
-        let factor = self.b.ins().iconst(types::I64, fields::FACTOR as i64);
-        let mixed = self.b.ins().imul(both, factor);
+        let both = self.b.bxor(upper, lower);
+        let factor = self.b.iconst(Type::I64, fields::FACTOR as i64);
+        let mixed = self.b.imul(both, factor);
         let mixed = self.ushr_imm(mixed, fields::SHIFT as i64);
         let number = self.band_imm(mixed, (1 << fields::COUNT) - 1);
         let distance = self.ishl_imm(number, fields::SIZE as i64);
         let vm = self.vm;
-        let remembered = self.load(types::I64, vm, fields::VM_REMEMBERED);
-        let entry = self.b.ins().iadd(remembered, distance);
-        let own = self.load(types::I64, entry, fields::FIRST + fields::NAME);
-        let same = self.b.ins().icmp(IntCC::Equal, own, name);
+        let remembered = self.load(Type::I64, vm, fields::VM_REMEMBERED);
+        let entry = self.b.iadd(remembered, distance);
+        let own = self.load(Type::I64, entry, fields::FIRST + fields::NAME);
+        let same = self.b.icmp(IntCC::Equal, own, name);
         self.unless(same, miss);
-        let own = self.load(types::I32, entry, fields::FIRST + fields::SHAPE);
-        let same = self.b.ins().icmp(IntCC::Equal, own, shape);
+        let own = self.load(Type::I32, entry, fields::FIRST + fields::SHAPE);
+        let same = self.b.icmp(IntCC::Equal, own, shape);
         let [has, done] = [(); 2].map(|()| self.b.create_block());
-        let address = self.b.append_block_param(done, types::I64);
+        let address = self.b.append_block_param(done, Type::I64);
         if may_lack {
             let other = self.b.create_block();
-            self.b.ins().brif(same, has, &[], other, &[]);
+            self.b.brif(same, has, &[], other, &[]);
             self.go_to(other);
             let lacks = self.bor_imm(shape, fields::LACKS as i32 as i64);
-            let same = self.b.ins().icmp(IntCC::Equal, own, lacks);
-            let nothing = self.b.ins().iconst(types::I64, layout::nothing() as i64);
-            self.b.ins().brif(same, done, &[nothing.into()], miss, &[]);
+            let same = self.b.icmp(IntCC::Equal, own, lacks);
+            let nothing = self.b.iconst(Type::I64, layout::nothing() as i64);
+            self.b.brif(same, done, &[nothing], miss, &[]);
         } else {
-            self.b.ins().brif(same, has, &[], miss, &[]);
+            self.b.brif(same, has, &[], miss, &[]);
         }
         self.go_to(has);
-        let slot = self.load(types::I32, entry, fields::FIRST + fields::SLOT);
-        let slot = self.b.ins().uextend(types::I64, slot);
+        let slot = self.load(Type::I32, entry, fields::FIRST + fields::SLOT);
+        let slot = self.b.uextend(Type::I64, slot);
         let distance = self.ishl_imm(slot, layout::VALUE_SIZE.ilog2() as i64);
-        let slots = self.load(types::I64, table, layout::TABLE_SLOTS);
-        let found = self.b.ins().iadd(slots, distance);
-        self.b.ins().jump(done, &[found.into()]);
+        let slots = self.load(Type::I64, table, layout::TABLE_SLOTS);
+        let found = self.b.iadd(slots, distance);
+        self.b.jump(done, &[found]);
         self.go_to(done);
         address
     }
@@ -136,7 +136,7 @@ impl Lowering<'_, '_> {
         let is_string = self.icmp_imm(IntCC::Equal, tag, Tag::STRING.0 as i64);
         self.unless(is_string, miss);
         let string = self.payload_of(r);
-        let flags = self.load(types::I8, string, layout::OBJECT_FLAGS);
+        let flags = self.load(Type::I8, string, layout::OBJECT_FLAGS);
         let interned = self.band_imm(flags, layout::INTERNED as i64);
         let interned = self.icmp_imm(IntCC::NotEqual, interned, 0);
         self.unless(interned, miss);
@@ -151,12 +151,12 @@ impl Lowering<'_, '_> {
         }
         let known = self.values(fact)[0];
         let [unknown, found] = [(); 2].map(|()| self.b.create_block());
-        let node = self.b.append_block_param(found, types::I64);
-        self.b.ins().brif(known, found, &[known.into()], unknown, &[]);
+        let node = self.b.append_block_param(found, Type::I64);
+        self.b.brif(known, found, &[known], unknown, &[]);
         self.go_to(unknown);
         // A leaf has looked. It may have put the interned string in the key's place.
         let looked_for = self.node_of(table, key, tag, miss);
-        self.b.ins().jump(found, &[looked_for.into()]);
+        self.b.jump(found, &[looked_for]);
         self.go_to(found);
         node
     }
@@ -190,7 +190,7 @@ impl Lowering<'_, '_> {
             return self.join_with(at, miss, |this| this.set_by_leaf(at, table, stored, slow));
         }
         let node = self.entry(Fact::Entry(name, self.name_of(key)), table, (key, tag), miss.block);
-        let tag = self.load(types::I8, node, layout::NODE_VALUE_TAG);
+        let tag = self.load(Type::I8, node, layout::NODE_VALUE_TAG);
         let there = self.icmp_imm(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
         self.unless(there, miss.block);
         self.store(stored.payload, node, layout::NODE_VALUE);
@@ -216,41 +216,41 @@ impl Lowering<'_, '_> {
                 (object, Some(self.hash_of_object(object, tag)))
             }
         };
-        let nodes = self.load(types::I64, table, layout::TABLE_NODES);
+        let nodes = self.load(Type::I64, table, layout::TABLE_NODES);
         let there = self.icmp_imm(IntCC::NotEqual, nodes, 0);
         self.unless(there, miss);
         // The node where its chain begins.
-        let log2 = self.load(types::I8, table, layout::TABLE_LOG2_NODES);
+        let log2 = self.load(Type::I8, table, layout::TABLE_LOG2_NODES);
         let number = match hash {
             Some(hash) => {
-                let log2 = self.b.ins().uextend(types::I32, log2);
-                let all = self.b.ins().iconst(types::I32, -1);
-                let above = self.b.ins().ishl(all, log2);
-                let number = self.b.ins().band_not(hash, above);
-                self.b.ins().uextend(types::I64, number)
+                let log2 = self.b.uextend(Type::I32, log2);
+                let all = self.b.iconst(Type::I32, -1);
+                let above = self.b.ishl(all, log2);
+                let number = self.b.band_not(hash, above);
+                self.b.uextend(Type::I64, number)
             }
             None => self.number_of_integer(key, log2, miss),
         };
         let first = self.nodes_further(nodes, number);
         let [chain, same, other, next, found] = [(); 5].map(|()| self.b.create_block());
-        let node = self.b.append_block_param(chain, types::I64);
-        self.b.ins().jump(chain, &[first.into()]);
+        let node = self.b.append_block_param(chain, Type::I64);
+        self.b.jump(chain, &[first]);
         self.come_round_to(chain);
-        let own = self.load(types::I64, node, layout::NODE_KEY);
-        let is = self.b.ins().icmp(IntCC::Equal, own, key);
-        self.b.ins().brif(is, same, &[], other, &[]);
+        let own = self.load(Type::I64, node, layout::NODE_KEY);
+        let is = self.b.icmp(IntCC::Equal, own, key);
+        self.b.brif(is, same, &[], other, &[]);
         // A number may look like it.
         self.go_to(same);
-        let own = self.load(types::I8, node, layout::NODE_KEY_TAG);
+        let own = self.load(Type::I8, node, layout::NODE_KEY_TAG);
         let is = self.icmp_imm(IntCC::Equal, own, tag.0 as i64);
-        self.b.ins().brif(is, found, &[], other, &[]);
+        self.b.brif(is, found, &[], other, &[]);
         self.go_to(other);
-        let distance = self.load(types::I32, node, layout::NODE_NEXT);
-        self.b.ins().brif(distance, next, &[], miss, &[]);
+        let distance = self.load(Type::I32, node, layout::NODE_NEXT);
+        self.b.brif(distance, next, &[], miss, &[]);
         self.go_to(next);
-        let distance = self.b.ins().sextend(types::I64, distance);
+        let distance = self.b.sextend(Type::I64, distance);
         let further = self.nodes_further(node, distance);
-        self.b.ins().jump(chain, &[further.into()]);
+        self.b.jump(chain, &[further]);
         self.go_to(found);
         node
     }
@@ -259,10 +259,10 @@ impl Lowering<'_, '_> {
     /// hash.
     fn string_and_hash(&mut self, table: Value, r: usize, miss: Block) -> (Value, Value) {
         let string = self.interned_string(r, miss);
-        let shape = self.load(types::I32, table, layout::TABLE_SHAPE);
+        let shape = self.load(Type::I32, table, layout::TABLE_SHAPE);
         let is_dictionary = self.icmp_imm(IntCC::Equal, shape, layout::DICTIONARY as i64);
         self.unless(is_dictionary, miss);
-        (string, self.load(types::I32, string, layout::STRING_HASH))
+        (string, self.load(Type::I32, string, layout::STRING_HASH))
     }
 
     /// What is in register `r`, if it has this tag.
@@ -279,39 +279,39 @@ impl Lowering<'_, '_> {
     /// See [`layout::HASH_FACTOR`].
     fn hash_of_object(&mut self, object: Value, tag: Tag) -> Value {
         let upper = self.ushr_imm(object, 32);
-        let folded = self.b.ins().bxor(object, upper);
+        let folded = self.b.bxor(object, upper);
         let folded = self.bxor_imm(folded, tag.0 as i64);
-        let factor = self.b.ins().iconst(types::I64, layout::HASH_FACTOR as i64);
-        let spread = self.b.ins().imul(folded, factor);
+        let factor = self.b.iconst(Type::I64, layout::HASH_FACTOR as i64);
+        let spread = self.b.imul(folded, factor);
         let hash = self.ushr_imm(spread, 32);
-        self.b.ins().ireduce(types::I32, hash)
+        self.b.ireduce(Type::I32, hash)
     }
 
     /// The number of the node where the chain of an integer begins in a table with `1 << log2` nodes: its
     /// remainder by the largest odd number up to one less, which is the sum of its two digits. One with more
     /// digits goes to `miss`.
     fn number_of_integer(&mut self, key: Value, log2: Value, miss: Block) -> Value {
-        let log2 = self.b.ins().uextend(types::I64, log2);
-        let upper = self.b.ins().ushr(key, log2);
-        let more = self.b.ins().ushr(upper, log2);
+        let log2 = self.b.uextend(Type::I64, log2);
+        let upper = self.b.ushr(key, log2);
+        let more = self.b.ushr(upper, log2);
         let two = self.icmp_imm(IntCC::Equal, more, 0);
         self.unless(two, miss);
-        let all = self.b.ins().iconst(types::I64, -1);
-        let above = self.b.ins().ishl(all, log2);
-        let lower = self.b.ins().band_not(key, above);
-        let sum = self.b.ins().iadd(lower, upper);
-        let [lower, carried] = [self.b.ins().band_not(sum, above), self.b.ins().ushr(sum, log2)];
-        let sum = self.b.ins().iadd(lower, carried);
-        let modulus = self.b.ins().bnot(above);
+        let all = self.b.iconst(Type::I64, -1);
+        let above = self.b.ishl(all, log2);
+        let lower = self.b.band_not(key, above);
+        let sum = self.b.iadd(lower, upper);
+        let [lower, carried] = [self.b.band_not(sum, above), self.b.ushr(sum, log2)];
+        let sum = self.b.iadd(lower, carried);
+        let modulus = self.b.bnot(above);
         let modulus = self.bor_imm(modulus, 1);
-        let less = self.b.ins().isub(sum, modulus);
-        let fits = self.b.ins().icmp(IntCC::UnsignedLessThan, sum, modulus);
-        self.b.ins().select(fits, sum, less)
+        let less = self.b.isub(sum, modulus);
+        let fits = self.b.icmp(IntCC::UnsignedLessThan, sum, modulus);
+        self.b.select(fits, sum, less)
     }
 
     /// The address of the node so many nodes further.
     fn nodes_further(&mut self, node: Value, number: Value) -> Value {
-        let bytes = self.b.ins().imul_imm_s(number, layout::NODE_SIZE as i64);
-        self.b.ins().iadd(node, bytes)
+        let bytes = self.imul_imm(number, layout::NODE_SIZE as i64);
+        self.b.iadd(node, bytes)
     }
 }

@@ -9,7 +9,6 @@
 use super::facts::Facts;
 use super::inline::Frame;
 use super::{EXITED, LEAVE, Lowering, Register, State, Ty};
-use crate::backend::clif::InstBuilder;
 use crate::units::{self, Region};
 use perilune_syntax::operands::Registers;
 use perilune_vm::machine::Ends;
@@ -157,7 +156,7 @@ impl<'a> Lowering<'a, '_> {
             }
         }
         let block = self.block(to);
-        self.b.ins().jump(block, &[]);
+        self.b.jump(block, &[]);
     }
 
     /// The inlined frame whose results come back at this place.

@@ -17,11 +17,8 @@ use super::control::{Comparison, Order};
 use super::mixed::{self, Operation};
 use super::numbers::SMALL;
 use super::{EXITED, Known, Lowering, Register, Ty};
-use crate::backend;
-use crate::backend::clif::{
-    Block, InstBuilder, MemFlagsData, Value, condcodes::FloatCC, condcodes::IntCC, types,
-};
 use crate::live;
+use crate::ssa::{Block, FloatCC, IntCC, Type, Value};
 use perilune_syntax::operands::Registers;
 use perilune_syntax::{Constant, Instr, Op};
 use perilune_vm::Tag;
@@ -94,10 +91,10 @@ impl Lowering<'_, '_> {
     pub(super) fn write_number(&mut self, r: usize, base: Value) -> [Value; 2] {
         let (float, kind) = (self.b.use_var(self.floats[r]), self.b.use_var(self.ints[r]));
         let is_int = self.is_kind(kind, Tag::INT);
-        let int = self.b.ins().fcvt_to_sint_sat(types::I64, float);
-        let bits = self.b.ins().bitcast(types::I64, MemFlagsData::new(), float);
-        let payload = self.b.ins().select(is_int, int, bits);
-        let tag = self.b.ins().ireduce(types::I8, kind);
+        let int = self.b.fcvt_to_sint_sat(float);
+        let bits = self.b.bitcast(Type::I64, float);
+        let payload = self.b.select(is_int, int, bits);
+        let tag = self.b.ireduce(Type::I8, kind);
         self.store(payload, base, Self::slot(r) + layout::PAYLOAD);
         self.store(tag, base, Self::slot(r) + layout::TAG);
         [payload, tag]
@@ -108,7 +105,7 @@ impl Lowering<'_, '_> {
     }
 
     fn kind(&mut self, tag: Tag) -> Value {
-        self.b.ins().iconst(types::I64, tag.0 as i64)
+        self.b.iconst(Type::I64, tag.0 as i64)
     }
 
     /// Register `r` has this number.
@@ -171,7 +168,7 @@ impl Lowering<'_, '_> {
         self.unless(is, exit);
         let val = match ty {
             Ty::Float => float,
-            _ => self.b.ins().fcvt_to_sint_sat(types::I64, float),
+            _ => self.b.fcvt_to_sint_sat(float),
         };
         self.hold(r, Known { ty, val }, Register { ty, slot: own.slot, dirty: own.dirty });
     }
@@ -212,15 +209,15 @@ impl Lowering<'_, '_> {
     fn second(&mut self, at: usize, r: usize, constant: bool, otherwise: Block) -> Option<Number> {
         if self.code(at).op() == Some(Op::AddI) {
             let n = self.code(at).c() as i16;
-            return Some(Number { float: self.b.ins().f64const(n as f64), kind: Kind::Int });
+            return Some(Number { float: self.b.f64const(n as f64), kind: Kind::Int });
         }
         if !constant {
             return self.operand(r, otherwise);
         }
         match self.proto.constants[r] {
-            Constant::Float(f) => Some(Number { float: self.b.ins().f64const(f), kind: Kind::Float }),
+            Constant::Float(f) => Some(Number { float: self.b.f64const(f), kind: Kind::Float }),
             Constant::Integer(n) if is_small(n) => {
-                Some(Number { float: self.b.ins().f64const(n as f64), kind: Kind::Int })
+                Some(Number { float: self.b.f64const(n as f64), kind: Kind::Int })
             }
             _ => None,
         }
@@ -228,33 +225,33 @@ impl Lowering<'_, '_> {
 
     /// The float that an integer is; goes to `otherwise` if its magnitude is too large.
     fn exactly(&mut self, int: Value, otherwise: Block) -> Value {
-        if let Some(n) = backend::integer(self.b.func, int).filter(|n| is_small(*n)) {
-            return self.b.ins().f64const(n as f64);
+        if let Some(n) = self.b.func.integer(int).filter(|n| is_small(*n)) {
+            return self.b.f64const(n as f64);
         }
         let moved = self.iadd_imm(int, SMALL - 1);
         let small = self.icmp_imm(IntCC::UnsignedLessThanOrEqual, moved, 2 * (SMALL - 1));
         self.unless(small, otherwise);
-        self.b.ins().fcvt_from_sint(types::F64, int)
+        self.b.fcvt_from_sint(int)
     }
 
     /// The number in the slot of register `r`, of which nothing is known.
     fn number_in_slot(&mut self, r: usize, otherwise: Block) -> Number {
         let (tag, payload) = (self.tag_of(r), self.payload_of(r));
         let [float, other, int, done] = [(); 4].map(|()| self.b.create_block());
-        let number = self.b.append_block_param(done, types::F64);
-        let kind = self.b.append_block_param(done, types::I64);
+        let number = self.b.append_block_param(done, Type::F64);
+        let kind = self.b.append_block_param(done, Type::I64);
         let [of_float, of_int] = [Tag::FLOAT, Tag::INT].map(|tag| self.kind(tag));
         let is_float = self.icmp_imm(IntCC::Equal, tag, Tag::FLOAT.0 as i64);
-        self.b.ins().brif(is_float, float, &[], other, &[]);
+        self.b.brif(is_float, float, &[], other, &[]);
         self.go_to(float);
-        let val = self.b.ins().bitcast(types::F64, MemFlagsData::new(), payload);
-        self.b.ins().jump(done, &[val.into(), of_float.into()]);
+        let val = self.b.bitcast(Type::F64, payload);
+        self.b.jump(done, &[val, of_float]);
         self.go_to(other);
         let is_int = self.icmp_imm(IntCC::Equal, tag, Tag::INT.0 as i64);
-        self.b.ins().brif(is_int, int, &[], otherwise, &[]);
+        self.b.brif(is_int, int, &[], otherwise, &[]);
         self.go_to(int);
         let val = self.exactly(payload, otherwise);
-        self.b.ins().jump(done, &[val.into(), of_int.into()]);
+        self.b.jump(done, &[val, of_int]);
         self.go_to(done);
         Number { float: number, kind: Kind::Either(kind) }
     }
@@ -302,7 +299,7 @@ impl Lowering<'_, '_> {
             (Kind::Int, kind) | (kind, Kind::Int) => kind,
             (Kind::Either(x), Kind::Either(y)) => {
                 let first = self.is_kind(x, Tag::INT);
-                Kind::Either(self.b.ins().select(first, y, x))
+                Kind::Either(self.b.select(first, y, x))
             }
         };
         let Kind::Either(kind) = kind else {
@@ -323,14 +320,14 @@ impl Lowering<'_, '_> {
         // What is left is larger than none of the operands.
         if matches!(operation, Operation::Add | Operation::Sub | Operation::Mul) {
             let is_float = self.is_kind(kind, Tag::FLOAT);
-            let magnitude = self.b.ins().fabs(val);
-            let bound = self.b.ins().f64const(SMALL as f64);
-            let small = self.b.ins().fcmp(FloatCC::LessThan, magnitude, bound);
-            let fits = self.b.ins().bor(is_float, small);
+            let magnitude = self.b.fabs(val);
+            let bound = self.b.f64const(SMALL as f64);
+            let small = self.b.fcmp(FloatCC::LessThan, magnitude, bound);
+            let fits = self.b.bor(is_float, small);
             self.unless(fits, slow);
         }
         if seen == Some(Tag::INT) {
-            let val = self.b.ins().fcvt_to_sint_sat(types::I64, val);
+            let val = self.b.fcvt_to_sint_sat(val);
             self.define(a, Known { ty: Ty::Int, val });
             return true;
         }
@@ -345,11 +342,11 @@ impl Lowering<'_, '_> {
     /// The same number, of this kind: no integer is the zero below zero.
     fn without_sign_of_zero(&mut self, val: Value, kind: Value) -> Value {
         let is_int = self.is_kind(kind, Tag::INT);
-        let [zero, nothing] = [0.0, -0.0].map(|zero| self.b.ins().f64const(zero));
+        let [zero, nothing] = [0.0, -0.0].map(|zero| self.b.f64const(zero));
         // Of two zeros the sum is the one above, unless both are below; to what is none neither adds
         // anything.
-        let added = self.b.ins().select(is_int, zero, nothing);
-        self.b.ins().fadd(val, added)
+        let added = self.b.select(is_int, zero, nothing);
+        self.b.fadd(val, added)
     }
 
     /// Jumps if the comparison of register a with b, a register or a constant, is `wanted`, if one of them is
@@ -374,7 +371,7 @@ impl Lowering<'_, '_> {
             let x = self.operand(a, slow);
             let y = self.second(at, b, constant, slow);
             if let (Some(x), Some(y)) = (x, y) {
-                let holds = self.b.ins().fcmp(order.floats(), x.float, y.float);
+                let holds = self.b.fcmp(order.floats(), x.float, y.float);
                 self.branch_when(holds, wanted, to);
                 return true;
             }

@@ -12,7 +12,7 @@
 
 use super::facts::Fact;
 use super::{Known, Lowering, Ty};
-use crate::backend::clif::{Block, InstBuilder, MemFlagsData, Value, condcodes::IntCC, types};
+use crate::ssa::{Block, IntCC, Type, Value};
 use perilune_syntax::Op;
 use perilune_vm::Tag;
 use perilune_vm::machine::layout;
@@ -39,19 +39,19 @@ impl Lowering<'_, '_> {
         let slow = self.slow(at);
         let place = self.element_place(b, element, index, slow.block);
         let (ty, val) = match element {
-            Element::F64 => (Ty::Float, self.load(types::F64, place, 0)),
+            Element::F64 => (Ty::Float, self.load(Type::F64, place, 0)),
             Element::F32 => {
-                let narrow = self.load(types::F32, place, 0);
-                (Ty::Float, self.b.ins().fpromote(types::F64, narrow))
+                let narrow = self.load(Type::I32, place, 0);
+                (Ty::Float, self.b.fpromote(narrow))
             }
-            Element::I64 => (Ty::Int, self.load(types::I64, place, 0)),
+            Element::I64 => (Ty::Int, self.load(Type::I64, place, 0)),
             Element::I32 => {
-                let narrow = self.load(types::I32, place, 0);
-                (Ty::Int, self.b.ins().sextend(types::I64, narrow))
+                let narrow = self.load(Type::I32, place, 0);
+                (Ty::Int, self.b.sextend(Type::I64, narrow))
             }
             Element::U8 => {
-                let narrow = self.load(types::I8, place, 0);
-                (Ty::Int, self.b.ins().uextend(types::I64, narrow))
+                let narrow = self.load(Type::I8, place, 0);
+                (Ty::Int, self.b.uextend(Type::I64, narrow))
             }
         };
         self.define(a, Known { ty, val });
@@ -86,23 +86,23 @@ impl Lowering<'_, '_> {
         match element {
             Element::F64 | Element::F32 => {
                 // A float from a register of the interpreter is 8 bytes of no type.
-                let wide = match (ty, self.b.func.dfg.value_type(val) == types::F64) {
-                    (Ty::Int, _) => self.b.ins().fcvt_from_sint(types::F64, val),
+                let wide = match (ty, self.b.func.ty(val) == Type::F64) {
+                    (Ty::Int, _) => self.b.fcvt_from_sint(val),
                     (_, true) => val,
-                    (_, false) => self.b.ins().bitcast(types::F64, MemFlagsData::new(), val),
+                    (_, false) => self.b.bitcast(Type::F64, val),
                 };
-                let val = if element == Element::F32 { self.b.ins().fdemote(types::F32, wide) } else { wide };
+                let val = if element == Element::F32 { self.b.fdemote(wide) } else { wide };
                 self.store(val, place, 0);
             }
             Element::I64 => self.store(val, place, 0),
             Element::I32 | Element::U8 => {
-                let class = if element == Element::I32 { types::I32 } else { types::I8 };
-                let narrow = self.b.ins().ireduce(class, val);
+                let class = if element == Element::I32 { Type::I32 } else { Type::I8 };
+                let narrow = self.b.ireduce(class, val);
                 let wide = match element {
-                    Element::I32 => self.b.ins().sextend(types::I64, narrow),
-                    _ => self.b.ins().uextend(types::I64, narrow),
+                    Element::I32 => self.b.sextend(Type::I64, narrow),
+                    _ => self.b.uextend(Type::I64, narrow),
                 };
-                let same = self.b.ins().icmp(IntCC::Equal, wide, val);
+                let same = self.b.icmp(IntCC::Equal, wide, val);
                 self.unless(same, slow.block);
                 self.store(narrow, place, 0);
             }
@@ -119,11 +119,11 @@ impl Lowering<'_, '_> {
     /// The address of element `index` of the array in register `r`, else goes to `slow`.
     fn element_place(&mut self, r: usize, element: Element, index: Value, slow: Block) -> Value {
         let [data, length] = self.elements(r, element as u8, slow);
-        let within = self.b.ins().icmp(IntCC::UnsignedLessThan, index, length);
+        let within = self.b.icmp(IntCC::UnsignedLessThan, index, length);
         self.unless(within, slow);
-        let shift = self.b.ins().iconst(types::I64, element.size().trailing_zeros() as i64);
-        let offset = self.b.ins().ishl(index, shift);
-        self.b.ins().iadd(data, offset)
+        let shift = self.b.iconst(Type::I64, element.size().trailing_zeros() as i64);
+        let offset = self.b.ishl(index, shift);
+        self.b.iadd(data, offset)
     }
 
     /// Address and number of the elements of the shared array in register `r`, which are of this type, else
@@ -138,11 +138,11 @@ impl Lowering<'_, '_> {
         let is = self.icmp_imm(IntCC::Equal, tag, Tag::SHARED.0 as i64);
         self.unless(is, slow);
         let array = self.payload_of(r);
-        let own = self.load(types::I8, array, layout::SHARED_ELEMENT);
+        let own = self.load(Type::I8, array, layout::SHARED_ELEMENT);
         let same = self.icmp_imm(IntCC::Equal, own, element as i64);
         self.unless(same, slow);
-        let data = self.load(types::I64, array, layout::SHARED_DATA);
-        let length = self.load(types::I64, array, layout::SHARED_LENGTH);
+        let data = self.load(Type::I64, array, layout::SHARED_DATA);
+        let length = self.load(Type::I64, array, layout::SHARED_LENGTH);
         if !self.captured.contains(r as u8) {
             self.keep(fact, vec![data, length]);
         }

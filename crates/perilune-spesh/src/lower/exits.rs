@@ -1,6 +1,6 @@
 //! Ways out.
 //!
-//! An exit tells the code generator ([`backend::DEPARTING`]) which values of registers are not in their slots, and
+//! An exit tells the code generator ([`crate::ssa::Opcode::Depart`]) which values of registers are not in their slots, and
 //! where these are; with numbers of both kinds their tags, too. Nothing is stored by instructions of the code: a
 //! table says where each value is at each exit, and a function stores them (`perilune_vm::machine`,
 //! `departures.rs`). The [`Point`] says the rest: which records and tags are written, and which tables are made
@@ -13,8 +13,7 @@
 use super::unmade::Waiting;
 use super::{Lowering, Ty, Val};
 use crate::backend;
-use crate::backend::clif::{AbiParam, Block, BlockArg, InstBuilder, Signature, types};
-use crate::positions::Place;
+use crate::ssa::{Block, Type};
 use perilune_syntax::Instr;
 use perilune_vm::Tag;
 use perilune_vm::machine::{Built, EXITED, Point, REFUSED, Reason, Unmade, layout};
@@ -52,14 +51,14 @@ impl Lowering<'_, '_> {
     /// follows.
     pub(super) fn exit(&mut self, at: usize, how: u64) {
         let block = self.exit_block(at, how);
-        self.b.ins().jump(block, &[]);
+        self.b.jump(block, &[]);
         self.now = None;
     }
 
     /// The same because instruction `at` has never been recorded.
     pub(super) fn exit_unseen(&mut self, at: usize) {
         let block = self.exit_for(at, Why::Unseen);
-        self.b.ins().jump(block, &[]);
+        self.b.jump(block, &[]);
         self.now = None;
     }
 
@@ -120,7 +119,7 @@ impl Lowering<'_, '_> {
             for (exit, block) in exits {
                 self.go_to(block);
                 count += if self.b.is_unreachable() { 1 } else { 4 + 2 * exit.values.len() };
-                backend::unreachable(self.b);
+                self.b.trap();
             }
             return count;
         }
@@ -130,10 +129,10 @@ impl Lowering<'_, '_> {
             self.go_to(block);
             if self.b.is_unreachable() {
                 // Nobody has come to need it.
-                backend::unreachable(self.b);
+                self.b.trap();
                 continue;
             }
-            backend::set_place(self.b, Place(exit.at as u32));
+            self.b.set_place(exit.at as u32);
             let unmade = self.store_parts(&exit);
             let Exit { at, why, dirty, values, .. } = exit;
             let values = if values.is_empty() { self.held_by(&dirty) } else { values };
@@ -153,37 +152,15 @@ impl Lowering<'_, '_> {
             // Exits that differ in where values are lead to the same point.
             let known = unmade.is_empty().then(|| (at, why, tags.clone()));
             let point = match known.as_ref().and_then(|key| points.get(key)) {
-                Some(&address) => self.b.ins().iconst(types::I64, address),
+                Some(&address) => self.b.iconst(Type::I64, address),
                 None => self.point(at, Some(why), 0, (tags, unmade)),
             };
-            if let (Some(key), Some(address)) = (known, backend::integer(self.b.func, point)) {
+            if let (Some(key), Some(address)) = (known, self.b.func.integer(point)) {
                 points.insert(key, address);
             }
-            self.depart(point, base, &stores);
+            self.b.depart(point, base, &stores);
         }
         0
-    }
-
-    /// The code is left at this point, with these values stored.
-    fn depart(&mut self, point: Val, base: Val, stores: &[(i64, Val)]) {
-        let mut signature = Signature::new(backend::DEPARTING);
-        let (mut args, word) = (vec![base], AbiParam::new(types::I64));
-        signature.params.push(word);
-        for &(at, value) in stores {
-            signature.params.extend([word, AbiParam::new(self.b.func.dfg.value_type(value))]);
-            args.extend([self.b.ins().iconst(types::I64, at), value]);
-        }
-        let signature = match self.departing.get(&signature.params) {
-            Some(known) => *known,
-            None => {
-                let params = signature.params.clone();
-                let new = self.b.import_signature(signature);
-                self.departing.insert(params, new);
-                new
-            }
-        };
-        self.b.ins().call_indirect(signature, point, &args);
-        backend::unreachable(self.b);
     }
 
     /// A point at instruction `at`: the code is left there, for a reason, or a function does the instruction.
@@ -224,7 +201,7 @@ impl Lowering<'_, '_> {
         let point = Box::new(Point { pc, built, counts, does, tags, unmade });
         let address = std::ptr::from_ref(&*point) as usize;
         self.points.push(point);
-        self.b.ins().iconst(types::I64, address as i64)
+        self.b.iconst(Type::I64, address as i64)
     }
 
     /// A block with so many words as parameters.
@@ -232,7 +209,7 @@ impl Lowering<'_, '_> {
         let block = self.b.create_block();
         self.b.set_cold_block(block);
         for _ in 0..words {
-            self.b.append_block_param(block, types::I64);
+            self.b.append_block_param(block, Type::I64);
         }
         block
     }
@@ -244,27 +221,25 @@ impl Lowering<'_, '_> {
         if val == self.vm {
             return val;
         }
-        let zero = self.small_for(val, 0);
-        self.b.ins().iadd(val, zero)
+        self.iadd_imm(val, 0)
     }
 
     /// Returns this code.
     pub(super) fn leave(&mut self, how: u64) {
-        let how = self.b.ins().iconst(types::I64, how as i64);
+        let how = self.b.iconst(Type::I64, how as i64);
         self.leave_with(how);
     }
 
     /// Returns this, in the one place for all that is not the usual return.
     pub(super) fn leave_with(&mut self, answer: Val) {
         let out = self.way_out();
-        self.b.ins().jump(out, &[answer.into()]);
+        self.b.jump(out, &[answer]);
     }
 
     /// Goes on in a block, with these parameters, if `condition` holds; else returns the answer.
     pub(super) fn or_leave_with(&mut self, condition: Val, (on, with): (Block, &[Val]), answer: Val) {
         let out = self.way_out();
-        let with: Vec<BlockArg> = with.iter().map(|&val| val.into()).collect();
-        self.b.ins().brif(condition, on, &with, out, &[answer.into()]);
+        self.b.brif(condition, on, with, out, &[answer]);
     }
 
     fn way_out(&mut self) -> Block {
@@ -280,7 +255,7 @@ impl Lowering<'_, '_> {
         if let Some(out) = self.out.take() {
             self.go_to(out);
             let answer = self.b.block_params(out)[0];
-            self.b.ins().return_(&[answer]);
+            self.b.return_(&[answer]);
         }
     }
 
@@ -291,7 +266,7 @@ impl Lowering<'_, '_> {
     /// The address of instruction `at`.
     pub(super) fn position(&mut self, at: usize) -> Val {
         let address = self.address_of_instruction(at);
-        self.b.ins().iconst(types::I64, address as i64)
+        self.b.iconst(Type::I64, address as i64)
     }
 
     pub(super) fn address_of_instruction(&self, at: usize) -> usize {

@@ -31,7 +31,7 @@ mod rows;
 mod set;
 
 use super::{Known, Lowering, Register, State, Ty};
-use crate::backend::clif::{Block, InstBuilder, Value, Variable, condcodes::IntCC, types};
+use crate::ssa::{Block, IntCC, Type, Value, Variable};
 use crate::units;
 pub(super) use fact::{Fact, FrameNumber, Kind, Name};
 use perilune_vm::Tag;
@@ -343,12 +343,12 @@ impl Lowering<'_, '_> {
     /// The same of an upvalue that is a function.
     fn find_out_of_upvalue(&mut self, fact: Fact, n: u16, exit: Block) -> bool {
         let address = self.upvalue_address(n);
-        let tag = self.load(types::I8, address, layout::TAG);
-        let payload = self.load(types::I64, address, layout::PAYLOAD);
+        let tag = self.load(Type::I8, address, layout::TAG);
+        let payload = self.load(Type::I64, address, layout::PAYLOAD);
         let (wanted, instance) = match fact {
             Fact::Native(_, native) => {
-                let wanted = self.b.ins().iconst(types::I64, native as i64);
-                let same = self.b.ins().icmp(IntCC::Equal, payload, wanted);
+                let wanted = self.b.iconst(Type::I64, native as i64);
+                let same = self.b.icmp(IntCC::Equal, payload, wanted);
                 self.unless(same, exit);
                 (Tag::NATIVE, None)
             }
@@ -369,10 +369,10 @@ impl Lowering<'_, '_> {
 
     /// The instance of a closure that is one of this function, else goes to `other`.
     fn instance(&mut self, closure: Value, function: usize, other: Block) -> Value {
-        let instance = self.load(types::I64, closure, layout::CLOSURE_INST);
-        let own = self.load(types::I64, instance, layout::INST_PROTO);
-        let wanted = self.b.ins().iconst(types::I64, function as i64);
-        let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
+        let instance = self.load(Type::I64, closure, layout::CLOSURE_INST);
+        let own = self.load(Type::I64, instance, layout::INST_PROTO);
+        let wanted = self.b.iconst(Type::I64, function as i64);
+        let same = self.b.icmp(IntCC::Equal, own, wanted);
         self.unless(same, other);
         instance
     }
@@ -411,8 +411,8 @@ impl Lowering<'_, '_> {
 
     fn variables(&mut self, fact: Fact) -> [Variable; 2] {
         let b = &mut *self.b;
-        let first = if matches!(fact, Fact::Field(.., Ty::Float)) { types::F64 } else { types::I64 };
-        let second = if matches!(fact, Fact::Held(_)) { types::I8 } else { types::I64 };
+        let first = if matches!(fact, Fact::Field(.., Ty::Float)) { Type::F64 } else { Type::I64 };
+        let second = if matches!(fact, Fact::Held(_)) { Type::I8 } else { Type::I64 };
         *self.found.entry(fact).or_insert_with(|| [first, second].map(|ty| b.declare_var(ty)))
     }
 
@@ -465,12 +465,12 @@ impl Lowering<'_, '_> {
     pub(super) fn array(&mut self, name: Name, table: Value, kind: Kind, slow: Block) -> [Value; 2] {
         let fact = Fact::Array(name, kind);
         if !self.has(fact) {
-            let own = self.load(types::I8, table, layout::TABLE_KIND);
+            let own = self.load(Type::I8, table, layout::TABLE_KIND);
             let same = self.icmp_imm(IntCC::Equal, own, kind.0 as i64);
             self.unless(same, slow);
-            let length = self.load(types::I32, table, layout::TABLE_LENGTH);
-            let length = self.b.ins().uextend(types::I64, length);
-            let array = self.load(types::I64, table, layout::TABLE_ARRAY);
+            let length = self.load(Type::I32, table, layout::TABLE_LENGTH);
+            let length = self.b.uextend(Type::I64, length);
+            let array = self.load(Type::I64, table, layout::TABLE_ARRAY);
             self.keep(fact, vec![array, length]);
         }
         let values = self.values(fact);
@@ -481,10 +481,10 @@ impl Lowering<'_, '_> {
     pub(super) fn slots(&mut self, name: Name, table: Value, shape: u32, slow: Block) -> Value {
         let fact = Fact::Slots(name, shape);
         if !self.has(fact) {
-            let own = self.load(types::I32, table, layout::TABLE_SHAPE);
+            let own = self.load(Type::I32, table, layout::TABLE_SHAPE);
             let same = self.icmp_imm(IntCC::Equal, own, shape as i64);
             self.unless(same, slow);
-            let slots = self.load(types::I64, table, layout::TABLE_SLOTS);
+            let slots = self.load(Type::I64, table, layout::TABLE_SLOTS);
             self.keep(fact, vec![slots]);
         }
         self.values(fact)[0]
@@ -495,7 +495,7 @@ impl Lowering<'_, '_> {
         if name.is_some_and(|name| self.has(Fact::Writable(name))) {
             return;
         }
-        let epoch = self.load(types::I32, object, layout::OBJECT_EPOCH);
+        let epoch = self.load(Type::I32, object, layout::OBJECT_EPOCH);
         let below = self.icmp_imm(IntCC::UnsignedLessThan, epoch, layout::WRITABLE as i64);
         self.unless(below, slow);
         if let Some(name) = name {
@@ -555,19 +555,19 @@ impl Lowering<'_, '_> {
         if !self.has(fact) {
             let cache = layout::cache(d);
             let (vm, constants) = (self.vm, self.constants());
-            let own = self.load(types::I64, constants, cache + layout::CACHE_SHAPE);
-            let wanted = self.b.ins().iconst(types::I64, layout::cache_of_strings(node) as i64);
-            let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
+            let own = self.load(Type::I64, constants, cache + layout::CACHE_SHAPE);
+            let wanted = self.b.iconst(Type::I64, layout::cache_of_strings(node) as i64);
+            let same = self.b.icmp(IntCC::Equal, own, wanted);
             self.unless(same, slow);
-            let own = self.load(types::I64, vm, layout::VM_STRING_METATABLE);
-            let cached = self.load(types::I64, constants, cache + layout::CACHE_METATABLE);
-            let same = self.b.ins().icmp(IntCC::Equal, own, cached);
+            let own = self.load(Type::I64, vm, layout::VM_STRING_METATABLE);
+            let cached = self.load(Type::I64, constants, cache + layout::CACHE_METATABLE);
+            let same = self.b.icmp(IntCC::Equal, own, cached);
             self.unless(same, slow);
-            let version = self.load(types::I32, vm, layout::VM_VERSION);
-            let cached = self.load(types::I32, constants, cache + layout::CACHE_VERSION);
-            let same = self.b.ins().icmp(IntCC::Equal, version, cached);
+            let version = self.load(Type::I32, vm, layout::VM_VERSION);
+            let cached = self.load(Type::I32, constants, cache + layout::CACHE_VERSION);
+            let same = self.b.icmp(IntCC::Equal, version, cached);
             self.unless(same, slow);
-            let place = self.load(types::I64, constants, cache + layout::CACHE_PLACE);
+            let place = self.load(Type::I64, constants, cache + layout::CACHE_PLACE);
             self.keep(fact, vec![place]);
         }
         self.values(fact)[0]
@@ -578,7 +578,7 @@ impl Lowering<'_, '_> {
         let fact = Fact::Upvalue(self.frame, number);
         if !self.has(fact) {
             let variable = self.upvalue(number);
-            let address = self.load(types::I64, variable, layout::UPVALUE_VALUE);
+            let address = self.load(Type::I64, variable, layout::UPVALUE_VALUE);
             self.keep(fact, vec![address]);
         }
         self.values(fact)[0]
@@ -606,10 +606,10 @@ impl Lowering<'_, '_> {
         let fact = Fact::GlobalTable(self.frame, up, key, self.cache_of_global(up, key, cache));
         if !self.has(fact) {
             let node = self.global_address(up, key, (cache, number), slow);
-            let tag = self.load(types::I8, node, layout::NODE_VALUE_TAG);
+            let tag = self.load(Type::I8, node, layout::NODE_VALUE_TAG);
             let is = self.icmp_imm(IntCC::Equal, tag, Tag::TABLE.0 as i64);
             self.unless(is, slow);
-            let table = self.load(types::I64, node, layout::NODE_VALUE);
+            let table = self.load(Type::I64, node, layout::NODE_VALUE);
             self.keep(fact, vec![table]);
         }
         Known { ty: Ty::Table, val: self.values(fact)[0] }

@@ -18,7 +18,7 @@
 use super::facts::{Fact, Name, Origin};
 use super::stores::Stored;
 use super::{Known, Lowering, Ty};
-use crate::backend::clif::{Block, InstBuilder, Value, types};
+use crate::ssa::{Block, Type, Value};
 use perilune_vm::Tag;
 use perilune_vm::machine::layout;
 
@@ -95,7 +95,7 @@ impl Lowering<'_, '_> {
         miss: Block,
     ) {
         let slots = self.slots(name, table, field.0, miss);
-        let what = self.b.ins().iconst(types::I64, layout::FIELD);
+        let what = self.b.iconst(Type::I64, layout::FIELD);
         self.is_writable((Some(name), table), what, stored, miss);
         let offset = Self::slot(field.1 as usize);
         match self.type_of_field(name, field) {

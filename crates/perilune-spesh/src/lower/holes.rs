@@ -13,7 +13,7 @@ use super::facts::Fact;
 use super::memory::Key;
 use super::stores::Stored;
 use super::{Lowering, Name};
-use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
+use crate::ssa::{Block, IntCC, Type, Value};
 use perilune_vm::machine::layout;
 use perilune_vm::{ArrayKind, Tag};
 
@@ -29,17 +29,17 @@ impl Lowering<'_, '_> {
         other: Block,
     ) {
         let takes_away = stored.known == Some(Tag::NIL);
-        let flags = self.load(types::I8, table, layout::OBJECT_FLAGS);
+        let flags = self.load(Type::I8, table, layout::OBJECT_FLAGS);
         let holes = self.band_imm(flags, layout::HOLES as i64);
         self.unless(holes, other);
         let index = self.number_of_element(key, other);
         let [length, room] = [layout::TABLE_LENGTH, layout::TABLE_ROOM].map(|part| {
-            let count = self.load(types::I32, table, part);
-            self.b.ins().uextend(types::I64, count)
+            let count = self.load(Type::I32, table, part);
+            self.b.uextend(Type::I64, count)
         });
-        let within = self.b.ins().icmp(IntCC::UnsignedLessThan, index, room);
+        let within = self.b.icmp(IntCC::UnsignedLessThan, index, room);
         self.unless(within, other);
-        let array = self.load(types::I64, table, layout::TABLE_ARRAY);
+        let array = self.load(Type::I64, table, layout::TABLE_ARRAY);
         let address = self.place_of(array, index, ArrayKind::General);
         let was_nil = self.is_nil_at(address);
         if takes_away {
@@ -53,25 +53,25 @@ impl Lowering<'_, '_> {
         let [small, large, done] = [(); 3].map(|()| self.b.create_block());
         let is_small = self.icmp_imm(IntCC::UnsignedLessThanOrEqual, room, layout::SMALL_ARRAY as i64);
         self.is_writable((Some(name), table), index, stored, other);
-        self.b.ins().brif(is_small, small, &[], large, &[]);
+        self.b.brif(is_small, small, &[], large, &[]);
         self.go_to(small);
         self.neighbour_stays(array, index, room, takes_away, other);
-        self.b.ins().jump(done, &[]);
+        self.b.jump(done, &[]);
         self.go_to(large);
         self.tally(array, room, takes_away, other);
-        self.b.ins().jump(done, &[]);
+        self.b.jump(done, &[]);
         self.go_to(done);
         self.store_element(ArrayKind::General, stored, address);
         if !takes_away {
             // What traversals have found to be empty is not.
-            let (vm, none) = (self.vm, self.b.ins().iconst(types::I64, 0));
+            let (vm, none) = (self.vm, self.b.iconst(Type::I64, 0));
             self.store(none, vm, layout::VM_DRAINED);
         }
         // The hint: where the last element is that was used.
         let next = self.iadd_imm(index, 1);
-        let behind = self.b.ins().icmp(IntCC::UnsignedGreaterThan, next, length);
-        let hint = self.b.ins().select(behind, next, length);
-        let hint = self.b.ins().ireduce(types::I32, hint);
+        let behind = self.b.icmp(IntCC::UnsignedGreaterThan, next, length);
+        let hint = self.b.select(behind, next, length);
+        let hint = self.b.ireduce(Type::I32, hint);
         self.store(hint, table, layout::TABLE_LENGTH);
         if let Some(now) = &mut self.now {
             now.facts.retain(|fact| !matches!(fact, Fact::Array(..)));
@@ -81,16 +81,16 @@ impl Lowering<'_, '_> {
 
     /// Whether there is nil at an address.
     fn is_nil_at(&mut self, address: Value) -> Value {
-        let tag = self.load(types::I8, address, layout::TAG);
+        let tag = self.load(Type::I8, address, layout::TAG);
         self.icmp_imm(IntCC::Equal, tag, Tag::NIL.0 as i64)
     }
 
     /// The element beside this one is nil, so the array does not get full, or it is not and the array does not get
     /// empty, if something is taken away; else goes to `other`.
     fn neighbour_stays(&mut self, array: Value, index: Value, room: Value, takes_away: bool, other: Block) {
-        let one = self.b.ins().iconst(types::I64, 1);
-        let beside = self.b.ins().bxor(index, one);
-        let within = self.b.ins().icmp(IntCC::UnsignedLessThan, beside, room);
+        let one = self.b.iconst(Type::I64, 1);
+        let beside = self.b.bxor(index, one);
+        let within = self.b.icmp(IntCC::UnsignedLessThan, beside, room);
         self.unless(within, other);
         let address = self.place_of(array, beside, ArrayKind::General);
         let is_nil = self.is_nil_at(address);
@@ -101,14 +101,14 @@ impl Lowering<'_, '_> {
     /// A large array has one element more, or less, and is neither full nor empty then; else goes to `other`.
     fn tally(&mut self, array: Value, room: Value, takes_away: bool, other: Block) {
         let tally = self.place_of(array, room, ArrayKind::General);
-        let used = self.load(types::I32, tally, layout::TALLY_USED);
-        let changes = self.load(types::I32, tally, layout::TALLY_CHANGES);
+        let used = self.load(Type::I32, tally, layout::TALLY_USED);
+        let changes = self.load(Type::I32, tally, layout::TALLY_CHANGES);
         let used = self.iadd_imm(used, if takes_away { -1 } else { 1 });
         let end = if takes_away {
             self.icmp_imm(IntCC::NotEqual, used, 0)
         } else {
-            let full = self.b.ins().ireduce(types::I32, room);
-            self.b.ins().icmp(IntCC::NotEqual, used, full)
+            let full = self.b.ireduce(Type::I32, room);
+            self.b.icmp(IntCC::NotEqual, used, full)
         };
         self.unless(end, other);
         // It may begin anew at 0: then an array is asked later whether it is dense.

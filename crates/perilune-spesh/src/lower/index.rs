@@ -11,7 +11,7 @@ use super::facts::Fact;
 use super::memory::Key;
 use super::stores::Stored;
 use super::{Known, Lowering, Name, Slow, State, Ty};
-use crate::backend::clif::{Block, InstBuilder, MemFlagsData, Value, condcodes::IntCC, types};
+use crate::ssa::{Block, IntCC, Type, Value};
 use perilune_syntax::Op;
 use perilune_vm::machine::{APPENDS, FILLS, NOT_DONE, OTHER_KEY, OTHER_OBJECT, STAY, UNKNOWN, layout};
 use perilune_vm::{ArrayKind, Tag};
@@ -59,7 +59,7 @@ impl Lowering<'_, '_> {
     pub(super) fn join_with(&mut self, at: usize, other: Slow, does: impl FnOnce(&mut Self)) {
         let own = self.b.create_block();
         let known = self.now.take();
-        self.b.ins().jump(own, &[]);
+        self.b.jump(own, &[]);
         self.go_to(other.block);
         self.now = other.before;
         does(self);
@@ -73,7 +73,7 @@ impl Lowering<'_, '_> {
         let arrive = |this: &mut Self, state: Option<State>| {
             this.now = state;
             differ.iter().for_each(|&r| this.flush(r));
-            this.b.ins().jump(joined, &[]);
+            this.b.jump(joined, &[]);
             this.now.take()
         };
         let met = match met {
@@ -98,7 +98,7 @@ impl Lowering<'_, '_> {
     /// The key of instruction `at` as a leaf gets it: an integer, or the address of its register.
     fn key_for_leaf(&mut self, r: u16, constant: bool) -> (bool, Value) {
         if constant {
-            return (true, self.b.ins().iconst(types::I64, r as i64));
+            return (true, self.b.iconst(Type::I64, r as i64));
         }
         match self.known(r as usize) {
             Some(key) if key.ty == Ty::Int => (true, key.val),
@@ -131,14 +131,14 @@ impl Lowering<'_, '_> {
             None => {
                 let known = self.icmp_imm(IntCC::NotEqual, tag, UNKNOWN as i64);
                 self.unless(known, slow);
-                let tag = self.b.ins().ireduce(types::I8, tag);
+                let tag = self.b.ireduce(Type::I8, tag);
                 self.put(a, tag, payload);
             }
             Some(wanted) => {
                 let is = self.icmp_imm(IntCC::Equal, tag, wanted.0 as i64);
                 self.unless(is, slow);
                 let val = match ty {
-                    Ty::Float => self.b.ins().bitcast(types::F64, MemFlagsData::new(), payload),
+                    Ty::Float => self.b.bitcast(Type::F64, payload),
                     _ => payload,
                 };
                 self.define(a, Known { ty, val });
@@ -206,7 +206,7 @@ impl Lowering<'_, '_> {
             }
             ArrayKind::Int | ArrayKind::Float => {
                 let ty = Self::type_of_elements(kind);
-                let class = if ty == Ty::Float { types::F64 } else { types::I64 };
+                let class = if ty == Ty::Float { Type::F64 } else { Type::I64 };
                 let val = self.load(class, address, 0);
                 self.define(a, Known { ty, val });
                 ty
@@ -241,37 +241,37 @@ impl Lowering<'_, '_> {
     /// arrays of two kinds.
     fn get_dense(&mut self, at: usize, table: Value, key: Key, ty: Ty, slow: Block) {
         let miss = self.aside();
-        let own = self.load(types::I8, table, layout::TABLE_KIND);
+        let own = self.load(Type::I8, table, layout::TABLE_KIND);
         let [found, numbers, booleans] = [(); 3].map(|()| self.b.create_block());
-        let tag = self.b.append_block_param(found, types::I8);
-        let payload = self.b.append_block_param(found, types::I64);
-        let tag_of_numbers = self.b.append_block_param(numbers, types::I8);
+        let tag = self.b.append_block_param(found, Type::I8);
+        let payload = self.b.append_block_param(found, Type::I64);
+        let tag_of_numbers = self.b.append_block_param(numbers, Type::I8);
         let kinds = Self::dense_kinds(self.site(at).arrays);
         for &kind in &kinds {
             let next = self.b.create_block();
             let same = self.icmp_imm(IntCC::Equal, own, kind as i64);
             match Self::type_of_elements(kind).tag() {
                 Some(tag) => {
-                    let tag = self.b.ins().iconst(types::I8, tag.0 as i64);
-                    self.b.ins().brif(same, numbers, &[tag.into()], next, &[]);
+                    let tag = self.b.iconst(Type::I8, tag.0 as i64);
+                    self.b.brif(same, numbers, &[tag], next, &[]);
                 }
-                None => _ = self.b.ins().brif(same, booleans, &[], next, &[]),
+                None => self.b.brif(same, booleans, &[], next, &[]),
             }
             self.go_to(next);
         }
-        self.b.ins().jump(miss.block, &[]);
+        self.b.jump(miss.block, &[]);
         let has_numbers = kinds.iter().any(|kind| kind.is_number());
         if has_numbers {
             self.go_to(numbers);
             let address = self.dense_element(table, key, ArrayKind::Int, miss.block);
-            let payload = self.load(types::I64, address, 0);
-            self.b.ins().jump(found, &[tag_of_numbers.into(), payload.into()]);
+            let payload = self.load(Type::I64, address, 0);
+            self.b.jump(found, &[tag_of_numbers, payload]);
         }
         if kinds.contains(&ArrayKind::Bool) {
             self.go_to(booleans);
             let address = self.dense_element(table, key, ArrayKind::Bool, miss.block);
             let (tag, payload) = self.boolean_at(address);
-            self.b.ins().jump(found, &[tag.into(), payload.into()]);
+            self.b.jump(found, &[tag, payload]);
         }
         self.go_to(found);
         let a = self.code(at).a() as usize;
@@ -289,9 +289,9 @@ impl Lowering<'_, '_> {
     /// The address of what a table has for the key in its array, whose kind has as large elements as this
     /// one; else goes to `miss`.
     fn dense_element(&mut self, table: Value, key: Key, kind: ArrayKind, miss: Block) -> Value {
-        let length = self.load(types::I32, table, layout::TABLE_LENGTH);
-        let length = self.b.ins().uextend(types::I64, length);
-        let array = self.load(types::I64, table, layout::TABLE_ARRAY);
+        let length = self.load(Type::I32, table, layout::TABLE_LENGTH);
+        let length = self.b.uextend(Type::I64, length);
+        let array = self.load(Type::I64, table, layout::TABLE_ARRAY);
         let index = self.number_of_element(key, miss);
         self.element_at(array, length, index, kind, miss)
     }
@@ -305,7 +305,7 @@ impl Lowering<'_, '_> {
         kind: ArrayKind,
         miss: Block,
     ) -> Value {
-        let within = self.b.ins().icmp(IntCC::UnsignedLessThan, index, length);
+        let within = self.b.icmp(IntCC::UnsignedLessThan, index, length);
         self.unless(within, miss);
         self.place_of(array, index, kind)
     }
@@ -313,10 +313,10 @@ impl Lowering<'_, '_> {
     /// Stores by a leaf; what is known of tables afterwards is for the caller to say.
     pub(super) fn set_by(&mut self, leaf: usize, table: Value, key: Value, stored: &Stored, slow: Block) {
         let vm = self.vm;
-        let tag = self.b.ins().uextend(types::I64, stored.tag);
+        let tag = self.b.uextend(Type::I64, stored.tag);
         let payload = match stored.known {
-            Some(Tag::FLOAT) if self.b.func.dfg.value_type(stored.payload) == types::F64 => {
-                self.b.ins().bitcast(types::I64, MemFlagsData::new(), stored.payload)
+            Some(Tag::FLOAT) if self.b.func.ty(stored.payload) == Type::F64 => {
+                self.b.bitcast(Type::I64, stored.payload)
             }
             _ => stored.payload,
         };
@@ -454,24 +454,24 @@ impl Lowering<'_, '_> {
         let Some(key) = key.filter(|_| is_element) else { return self.set_by_leaf(at, table, nil, slow) };
         let other = self.aside();
         let index = self.number_of_element(key, other.block);
-        let flags = self.load(types::I8, table, layout::OBJECT_FLAGS);
+        let flags = self.load(Type::I8, table, layout::OBJECT_FLAGS);
         let odd = self.band_imm(flags, (layout::HOLES | layout::SIZE_UNSETTLED) as i64);
         let dense = self.icmp_imm(IntCC::Equal, odd, 0);
         self.unless(dense, other.block);
         let [length, room] = [layout::TABLE_LENGTH, layout::TABLE_ROOM].map(|part| {
-            let count = self.load(types::I32, table, part);
-            self.b.ins().uextend(types::I64, count)
+            let count = self.load(Type::I32, table, part);
+            self.b.uextend(Type::I64, count)
         });
-        let within = self.b.ins().icmp(IntCC::UnsignedLessThan, index, length);
+        let within = self.b.icmp(IntCC::UnsignedLessThan, index, length);
         self.unless(within, other.block);
         let next = self.iadd_imm(index, 1);
-        let is_last = self.b.ins().icmp(IntCC::Equal, next, length);
+        let is_last = self.b.icmp(IntCC::Equal, next, length);
         self.unless(is_last, other.block);
         // One that has been full is measured anew.
-        let has_room = self.b.ins().icmp(IntCC::UnsignedLessThan, length, room);
+        let has_room = self.b.icmp(IntCC::UnsignedLessThan, length, room);
         self.unless(has_room, other.block);
         self.is_writable((Some(name), table), index, nil, other.block);
-        let short = self.b.ins().ireduce(types::I32, index);
+        let short = self.b.ireduce(Type::I32, index);
         self.store(short, table, layout::TABLE_LENGTH);
         if let Some(now) = &mut self.now {
             now.facts.retain(|fact| !matches!(fact, Fact::Array(..)));
@@ -488,18 +488,18 @@ impl Lowering<'_, '_> {
         stored: &Stored,
         grows: Block,
     ) {
-        let length = self.load(types::I32, table, layout::TABLE_LENGTH);
-        let length = self.b.ins().uextend(types::I64, length);
-        let is_next = self.b.ins().icmp(IntCC::Equal, index, length);
+        let length = self.load(Type::I32, table, layout::TABLE_LENGTH);
+        let length = self.b.uextend(Type::I64, length);
+        let is_next = self.b.icmp(IntCC::Equal, index, length);
         self.unless(is_next, grows);
-        let room = self.load(types::I32, table, layout::TABLE_ROOM);
-        let room = self.b.ins().uextend(types::I64, room);
-        let fits = self.b.ins().icmp(IntCC::UnsignedLessThan, index, room);
+        let room = self.load(Type::I32, table, layout::TABLE_ROOM);
+        let room = self.b.uextend(Type::I64, room);
+        let fits = self.b.icmp(IntCC::UnsignedLessThan, index, room);
         self.unless(fits, grows);
         // The first element chooses the kind.
         let some = self.icmp_imm(IntCC::NotEqual, index, 0);
         self.unless(some, grows);
-        let flags = self.load(types::I8, table, layout::OBJECT_FLAGS);
+        let flags = self.load(Type::I8, table, layout::OBJECT_FLAGS);
         let holes = self.band_imm(flags, layout::HOLES as i64);
         let dense = self.icmp_imm(IntCC::Equal, holes, 0);
         self.unless(dense, grows);
@@ -509,7 +509,7 @@ impl Lowering<'_, '_> {
         let address = self.place_of(array, index, kind);
         self.store_element(kind, stored, address);
         let length = self.plus(index, 1);
-        let short = self.b.ins().ireduce(types::I32, length);
+        let short = self.b.ireduce(Type::I32, length);
         self.store(short, table, layout::TABLE_LENGTH);
         // Another name may be that of the same table.
         let own = Fact::Array(name, kind.into());
@@ -530,7 +530,7 @@ impl Lowering<'_, '_> {
     ) {
         let i = self.code(at);
         let key = match i.op() {
-            Some(Op::SetInt) => self.b.ins().iconst(types::I64, i.b() as i64),
+            Some(Op::SetInt) => self.b.iconst(Type::I64, i.b() as i64),
             _ => match self.known(i.b() as usize) {
                 Some(key) if key.ty == Ty::Int => key.val,
                 _ => return self.set_by_leaf(at, table, stored, slow),
@@ -550,14 +550,14 @@ impl Lowering<'_, '_> {
     pub(super) fn collect_if_due(&mut self, at: usize, done: bool) {
         let leave = self.leave_for_collection(at, done);
         let vm = self.vm;
-        let due = self.load(types::I8, vm, layout::VM_DUE);
+        let due = self.load(Type::I8, vm, layout::VM_DUE);
         if let Some(leave) = leave {
             let none = self.icmp_imm(IntCC::Equal, due, 0);
             return self.unless(none, leave);
         }
         let [collect, on] = [(); 2].map(|()| self.b.create_block());
         self.b.set_cold_block(collect);
-        self.b.ins().brif(due, collect, &[], on, &[]);
+        self.b.brif(due, collect, &[], on, &[]);
         self.go_to(collect);
         let known = self.now.clone();
         self.flush_all();
@@ -567,7 +567,7 @@ impl Lowering<'_, '_> {
             self.leaf(layout::write_records(), &[vm, base, point]);
         }
         let (base, pc) = (self.own_base(), self.position(at));
-        let done = self.b.ins().iconst(types::I64, done as i64);
+        let done = self.b.iconst(Type::I64, done as i64);
         let [vm, base] = [vm, base].map(|v| self.copied(v));
         let exit = self.leaf(layout::collect(), &[vm, base, pc, done]);
         let stays = self.icmp_imm(IntCC::Equal, exit, STAY as i64);

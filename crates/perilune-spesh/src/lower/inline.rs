@@ -29,10 +29,8 @@ use super::callable::calls_tables;
 use super::calls::{Arguments, Callee};
 use super::facts::{Fact, FrameNumber};
 use super::{EXITED, Lowering, Name, Register, TRUSTED, Val};
-use crate::backend;
-use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
 use crate::live::{behind, live};
-use crate::positions::Place;
+use crate::ssa::{Block, IntCC, Type};
 use perilune_syntax::bytecode::RK_CONST;
 use perilune_syntax::operands::{Field, Kind, Registers};
 use perilune_syntax::{Constant, Instr, Op};
@@ -337,8 +335,8 @@ impl<'a> Lowering<'a, '_> {
         let end = self.raw(at).a() as usize + 1;
         let wanted = self.end_of(end);
         let vm = self.vm;
-        let top = self.load(types::I64, vm, layout::VM_TOP);
-        let is = self.b.ins().icmp(IntCC::Equal, top, wanted);
+        let top = self.load(Type::I64, vm, layout::VM_TOP);
+        let is = self.b.icmp(IntCC::Equal, top, wanted);
         let other = self.exit_block(at + 1, EXITED);
         self.unless(is, other);
         self.list = Some((at + 1, end));
@@ -487,8 +485,8 @@ impl<'a> Lowering<'a, '_> {
         let base = self.b.use_var(self.base);
         let address = self.address_of_instruction(at);
         let position = match is_half_enough && self.has(Fact::Position(frame)) {
-            true => self.b.ins().iconst(types::I32, i64::from(address as u32)),
-            false => self.b.ins().iconst(types::I64, address as i64),
+            true => self.b.iconst(Type::I32, i64::from(address as u32)),
+            false => self.b.iconst(Type::I64, address as i64),
         };
         self.store(position, base, place);
         self.keep(Fact::Position(frame), Vec::new());
@@ -496,10 +494,10 @@ impl<'a> Lowering<'a, '_> {
 
     /// Writes the record of a frame whose base lies so far from `base`, but for its position.
     pub(super) fn store_record(&mut self, base: Val, at: i32, (word, second): (u64, u64), constants: Val) {
-        let word = self.b.ins().iconst(types::I64, word as i64);
+        let word = self.b.iconst(Type::I64, word as i64);
         self.store(word, base, layout::FRAME_CALL + at);
         self.store(constants, base, layout::FRAME_CONSTANTS + at);
-        let second = self.b.ins().iconst(types::I64, second as i64);
+        let second = self.b.iconst(Type::I64, second as i64);
         self.store(second, base, layout::FRAME_TAG1 + at);
     }
 
@@ -676,8 +674,8 @@ impl<'a> Lowering<'a, '_> {
         self.flush_all();
         let (other, leave) = (self.exit_block(at, EXITED), self.exit_block(at, LEAVE));
         let closure = self.closure_in(a, other);
-        let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
-        let run = self.load(types::I64, inst, layout::INST_NATIVE);
+        let inst = self.load(Type::I64, closure, layout::CLOSURE_INST);
+        let run = self.load(Type::I64, inst, layout::INST_NATIVE);
         let there = self.icmp_imm(IntCC::NotEqual, run, 0);
         self.unless(there, leave);
         let base = self.b.use_var(self.base);
@@ -717,7 +715,7 @@ impl<'a> Lowering<'a, '_> {
         self.try_leaving(leave);
         self.has_registers(window + needs(log, arguments), leave);
         // Nothing of the function that makes the call is there any more.
-        let tag = self.b.ins().iconst(types::I8, Tag::CLOSURE.0 as i64);
+        let tag = self.b.iconst(Type::I8, Tag::CLOSURE.0 as i64);
         self.put(window - layout::GAP as usize, tag, closure);
         for n in 0..arguments {
             self.pass_register(window + n, self.own_window(a) + n);
@@ -757,11 +755,11 @@ impl<'a> Lowering<'a, '_> {
         }
         let closure = self.closure_in(r, other);
         let base = self.b.use_var(self.base);
-        let own = self.load(types::I64, base, layout::FRAME_FUNCTION + layout::PAYLOAD);
-        let same = self.b.ins().icmp(IntCC::Equal, closure, own);
+        let own = self.load(Type::I64, base, layout::FRAME_FUNCTION + layout::PAYLOAD);
+        let same = self.b.icmp(IntCC::Equal, closure, own);
         self.unless(same, other);
         self.store(own, base, Self::slot(r) + layout::PAYLOAD);
-        (own, self.load(types::I64, own, layout::CLOSURE_INST))
+        (own, self.load(Type::I64, own, layout::CLOSURE_INST))
     }
 
     /// Goes to `leave` unless there are registers up to this one.
@@ -773,8 +771,8 @@ impl<'a> Lowering<'a, '_> {
         self.keep(Fact::Room(end as u16), Vec::new());
         let (vm, base) = (self.vm, self.b.use_var(self.base));
         let end = self.iadd_imm(base, Self::slot(end) as i64);
-        let limit = self.load(types::I64, vm, layout::VM_STACK_LIMIT);
-        let fits = self.b.ins().icmp(IntCC::UnsignedLessThan, end, limit);
+        let limit = self.load(Type::I64, vm, layout::VM_STACK_LIMIT);
+        let fits = self.b.icmp(IntCC::UnsignedLessThan, end, limit);
         self.unless(fits, leave);
     }
 
@@ -801,7 +799,7 @@ impl<'a> Lowering<'a, '_> {
         let first = *self.places.entry(at).or_insert(next);
         let moved = proto.code.iter().map(|i| moved(*i, window));
         let code: Vec<Instr> = moved.map(|i| i.expect("what is inlined can be moved")).collect();
-        let constants = self.load(types::I64, inst, layout::INST_CONSTANTS);
+        let constants = self.load(Type::I64, inst, layout::INST_CONSTANTS);
         // What the caller has above the arguments is over.
         self.forget_from(called + if proto.is_vararg { arguments } else { arguments.min(parameters) }, at);
         for r in called + arguments..called + parameters {
@@ -855,7 +853,7 @@ impl<'a> Lowering<'a, '_> {
             self.at = place;
             self.forget_dead(place);
             if self.now.is_some() {
-                backend::set_place(self.b, Place(place as u32));
+                self.b.set_place(place as u32);
                 // The one before it has done this one as well.
                 if self.done.take() != Some(place) {
                     self.instruction(place);
@@ -867,7 +865,7 @@ impl<'a> Lowering<'a, '_> {
         self.arrive(first + length);
         (self.frame, self.log, self.proto, self.constants, self.stepped) = outer;
         self.at = at;
-        backend::set_place(self.b, Place(at as u32));
+        self.b.set_place(at as u32);
     }
 
     /// Nothing is known of the registers from `r` on any more.

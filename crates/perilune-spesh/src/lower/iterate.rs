@@ -20,7 +20,7 @@
 
 use super::calls::{Arguments, Callee};
 use super::{Known, Lowering, Name, Register, Slow, Ty};
-use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
+use crate::ssa::{Block, IntCC, Type, Value};
 use perilune_vm::machine::layout;
 use perilune_vm::{ArrayKind, Kind, Native, Tag};
 
@@ -77,11 +77,11 @@ impl Lowering<'_, '_> {
         let slow = if iteration.is_some() { self.slow(at) } else { self.aside() };
         self.b.set_cold_block(slow.block);
         let base = self.b.use_var(self.base);
-        let tag = self.load(types::I8, base, Self::slot(closing) + layout::TAG);
+        let tag = self.load(Type::I8, base, Self::slot(closing) + layout::TAG);
         let none = self.icmp_imm(IntCC::Equal, tag, Tag::NIL.0 as i64);
         self.unless(none, slow.block);
-        let zero = self.b.ins().iconst(types::I64, 0);
-        let cursor = self.b.ins().iconst(types::I8, layout::CURSOR.0 as i64);
+        let zero = self.b.iconst(Type::I64, 0);
+        let cursor = self.b.iconst(Type::I8, layout::CURSOR.0 as i64);
         self.put(closing, cursor, zero);
         match iteration {
             Some(iteration) => self.first_step(call, iteration),
@@ -138,8 +138,8 @@ impl Lowering<'_, '_> {
         let function = a + KEY;
         let window = function + layout::GAP as usize;
         for (from, to) in [(a, function), (a + TABLE, window), (a + CONTROL, window + 1)] {
-            let payload = self.load(types::I64, base, Self::slot(from) + layout::PAYLOAD);
-            let tag = self.load(types::I8, base, Self::slot(from) + layout::TAG);
+            let payload = self.load(Type::I64, base, Self::slot(from) + layout::PAYLOAD);
+            let tag = self.load(Type::I8, base, Self::slot(from) + layout::TAG);
             self.store(payload, base, Self::slot(to) + layout::PAYLOAD);
             self.store(tag, base, Self::slot(to) + layout::TAG);
         }
@@ -170,12 +170,12 @@ impl Lowering<'_, '_> {
             self.found(a + TABLE, table);
         }
         let Some(table) = self.known(a + TABLE).filter(|t| t.ty == Ty::Table) else {
-            self.b.ins().jump(slow, &[]);
+            self.b.jump(slow, &[]);
             return self.now = None;
         };
         if iteration.is_next() && !first {
             let base = self.b.use_var(self.base);
-            let tag = self.load(types::I8, base, Self::slot(a + CURSOR) + layout::TAG);
+            let tag = self.load(Type::I8, base, Self::slot(a + CURSOR) + layout::TAG);
             let is = self.icmp_imm(IntCC::Equal, tag, layout::CURSOR.0 as i64);
             self.unless(is, slow);
         }
@@ -183,7 +183,7 @@ impl Lowering<'_, '_> {
         let before = self.now.clone();
         match iteration.array {
             Some(kind) => self.step_array(call, (iteration, kind), table.val, first, help),
-            None => drop(self.b.ins().jump(help, &[])),
+            None => self.b.jump(help, &[]),
         }
         if iteration.array.is_some() {
             self.b.set_cold_block(help);
@@ -200,15 +200,15 @@ impl Lowering<'_, '_> {
         [a + TABLE, a + CONTROL].into_iter().for_each(|r| self.flush(r));
         let (vm, base) = (self.vm, self.b.use_var(self.base));
         let loop_at = self.iadd_imm(base, Self::slot(a) as i64);
-        let count = self.b.ins().iconst(types::I64, i.b() as i64);
+        let count = self.b.iconst(Type::I64, i.b() as i64);
         let answer = self.leaf(layout::iterate(), &[vm, loop_at, count]);
         self.forget_registers(call);
         let [item, other, end] = [(); 3].map(|()| self.b.create_block());
         let is = self.icmp_imm(IntCC::Equal, answer, layout::ITEM as i64);
-        self.b.ins().brif(is, item, &[], other, &[]);
+        self.b.brif(is, item, &[], other, &[]);
         self.go_to(other);
         let is = self.icmp_imm(IntCC::Equal, answer, layout::END as i64);
-        self.b.ins().brif(is, end, &[], slow, &[]);
+        self.b.brif(is, end, &[], slow, &[]);
         let known = self.now.clone();
         self.go_to(item);
         // Where this is out of the ordinary, what the other way finds out about the table is what is hoisted.
@@ -236,25 +236,25 @@ impl Lowering<'_, '_> {
         // Numbers of both kinds are what the way to the head makes of them.
         let wanted = if wanted == Ty::Number { Ty::Any } else { wanted };
         let Some(index) = self.visited(a + CONTROL, iteration.is_next() && first, help) else {
-            self.b.ins().jump(help, &[]);
+            self.b.jump(help, &[]);
             return self.now = None;
         };
         if iteration.is_next() && !first {
             let base = self.b.use_var(self.base);
-            let position = self.load(types::I64, base, Self::slot(a + CURSOR) + layout::PAYLOAD);
-            let same = self.b.ins().icmp(IntCC::Equal, position, index);
+            let position = self.load(Type::I64, base, Self::slot(a + CURSOR) + layout::PAYLOAD);
+            let same = self.b.icmp(IntCC::Equal, position, index);
             self.unless(same, help);
         }
         let name = self.name_of(a + TABLE);
         let [array, length] = self.array(name, table, kind.into(), help);
         let [on, beyond] = [(); 2].map(|()| self.b.create_block());
-        let within = self.b.ins().icmp(IntCC::UnsignedLessThan, index, length);
-        self.b.ins().brif(within, on, &[], beyond, &[]);
+        let within = self.b.icmp(IntCC::UnsignedLessThan, index, length);
+        self.b.brif(within, on, &[], beyond, &[]);
         // The end.
         let known = self.now.clone();
         self.go_to(beyond);
         if iteration.is_next() {
-            self.b.ins().jump(help, &[]);
+            self.b.jump(help, &[]);
         } else {
             self.ends_there(table, help);
             self.forget_registers(call);
@@ -266,16 +266,16 @@ impl Lowering<'_, '_> {
         let address = self.place_of(array, index, kind);
         let value = match (kind, wanted) {
             (ArrayKind::General, Ty::Any) => {
-                let tag = self.load(types::I8, address, layout::TAG);
+                let tag = self.load(Type::I8, address, layout::TAG);
                 let there = self.icmp_imm(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
                 self.unless(there, help);
-                Err((tag, self.load(types::I64, address, layout::PAYLOAD)))
+                Err((tag, self.load(Type::I64, address, layout::PAYLOAD)))
             }
             (ArrayKind::General, ty) => Ok(self.expect_at(address, 0, ty, help)),
             (ArrayKind::Bool, _) => Err(self.boolean_at(address)),
             (ArrayKind::Int | ArrayKind::Float, _) => {
                 let ty = Self::type_of_elements(kind);
-                let class = if ty == Ty::Float { types::F64 } else { types::I64 };
+                let class = if ty == Ty::Float { Type::F64 } else { Type::I64 };
                 Ok(Known { ty, val: self.load(class, address, 0) })
             }
         };
@@ -308,19 +308,19 @@ impl Lowering<'_, '_> {
             None => {}
         }
         let base = self.b.use_var(self.base);
-        let tag = self.load(types::I8, base, Self::slot(control) + layout::TAG);
+        let tag = self.load(Type::I8, base, Self::slot(control) + layout::TAG);
         let nil = self.icmp_imm(IntCC::Equal, tag, Tag::NIL.0 as i64);
         self.unless(nil, help);
-        Some(self.b.ins().iconst(types::I64, 0))
+        Some(self.b.iconst(Type::I64, 0))
     }
 
     /// A table has no elements but those whose number is below its length, nor may a metatable say otherwise;
     /// else goes to `help`.
     fn ends_there(&mut self, table: Value, help: Block) {
-        let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
+        let metatable = self.load(Type::I64, table, layout::TABLE_METATABLE);
         let none = self.icmp_imm(IntCC::Equal, metatable, 0);
         self.unless(none, help);
-        let flags = self.load(types::I8, table, layout::OBJECT_FLAGS);
+        let flags = self.load(Type::I8, table, layout::OBJECT_FLAGS);
         let elsewhere = self.band_imm(flags, layout::BORDER_UNKNOWN as i64);
         let none = self.icmp_imm(IntCC::Equal, elsewhere, 0);
         self.unless(none, help);
@@ -359,19 +359,19 @@ impl Lowering<'_, '_> {
     /// `slow`, with nothing done.
     pub(super) fn close_from(&mut self, at: usize, a: usize, slow: Block) {
         let (vm, base) = (self.vm, self.b.use_var(self.base));
-        let thread = self.load(types::I64, vm, layout::VM_THREAD);
-        let marked = self.load(types::I32, thread, layout::THREAD_TO_BE_CLOSED);
+        let thread = self.load(Type::I64, vm, layout::VM_THREAD);
+        let marked = self.load(Type::I32, thread, layout::THREAD_TO_BE_CLOSED);
         let none = self.icmp_imm(IntCC::Equal, marked, 0);
         self.unless(none, slow);
-        let variable = self.load(types::I64, thread, layout::THREAD_OPEN_UPVALUES);
+        let variable = self.load(Type::I64, thread, layout::THREAD_OPEN_UPVALUES);
         let [look, on] = [(); 2].map(|()| self.b.create_block());
         let some = self.aside();
-        self.b.ins().brif(variable, look, &[], on, &[]);
+        self.b.brif(variable, look, &[], on, &[]);
         self.go_to(look);
-        let own = self.load(types::I64, variable, layout::UPVALUE_VALUE);
+        let own = self.load(Type::I64, variable, layout::UPVALUE_VALUE);
         let level = self.iadd_imm(base, Self::slot(a) as i64);
-        let below = self.b.ins().icmp(IntCC::UnsignedLessThan, own, level);
-        self.b.ins().brif(below, on, &[], some.block, &[]);
+        let below = self.b.icmp(IntCC::UnsignedLessThan, own, level);
+        self.b.brif(below, on, &[], some.block, &[]);
         self.go_to(on);
         self.join_with(at, some, |this| this.close_upvalues(at, a, slow));
     }
@@ -408,7 +408,7 @@ impl Lowering<'_, '_> {
         }
         match start {
             Some(n) => {
-                let val = self.b.ins().iconst(types::I64, n);
+                let val = self.b.iconst(Type::I64, n);
                 self.define(a + CONTROL, Known { ty: Ty::Int, val });
             }
             None => self.define_plain(a + CONTROL, Tag::NIL),

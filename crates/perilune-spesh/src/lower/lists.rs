@@ -16,7 +16,7 @@
 use super::facts::Fact;
 use super::stores::Stored;
 use super::{Lowering, Ty};
-use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
+use crate::ssa::{Block, IntCC, Type, Value};
 use perilune_syntax::{Instr, Op};
 use perilune_vm::machine::layout;
 use perilune_vm::{ArrayKind, Tag};
@@ -101,25 +101,25 @@ impl Lowering<'_, '_> {
     /// The table is as a constructor makes it, with room for so many elements and none there yet, and belongs
     /// to no older generation; else goes to `other`.
     fn is_as_constructed(&mut self, table: Value, count: usize, other: Block) {
-        let counts = self.load(types::I64, table, layout::TABLE_COUNTS);
+        let counts = self.load(Type::I64, table, layout::TABLE_COUNTS);
         let empty = self.icmp_imm(IntCC::Equal, counts, (count as i64) << 32);
         self.unless(empty, other);
-        let kind = self.load(types::I8, table, layout::TABLE_KIND);
+        let kind = self.load(Type::I8, table, layout::TABLE_KIND);
         let general = self.icmp_imm(IntCC::Equal, kind, ArrayKind::General as i64);
         self.unless(general, other);
-        let flags = self.load(types::I8, table, layout::OBJECT_FLAGS);
+        let flags = self.load(Type::I8, table, layout::OBJECT_FLAGS);
         let usual = self.icmp_imm(IntCC::Equal, flags, 0);
         self.unless(usual, other);
         let vm = self.vm;
         let [epoch, current] = [(table, layout::OBJECT_EPOCH), (vm, layout::VM_EPOCH)]
-            .map(|(of, at)| self.load(types::I32, of, at));
-        let same = self.b.ins().icmp(IntCC::Equal, epoch, current);
+            .map(|(of, at)| self.load(Type::I32, of, at));
+        let same = self.b.icmp(IntCC::Equal, epoch, current);
         self.unless(same, other);
     }
 
     /// The elements of a table that a constructor has just made, with room for just these.
     pub(super) fn store_list(&mut self, table: Value, kind: ArrayKind, stored: &[Stored]) {
-        let array = self.load(types::I64, table, layout::TABLE_ARRAY);
+        let array = self.load(Type::I64, table, layout::TABLE_ARRAY);
         for (n, stored) in stored.iter().enumerate() {
             let offset = (n * kind.element_size()) as i32;
             match kind {
@@ -128,10 +128,10 @@ impl Lowering<'_, '_> {
                 ArrayKind::Bool => self.store(stored.tag, array, offset),
             }
         }
-        let count = self.b.ins().iconst(types::I32, stored.len() as i64);
+        let count = self.b.iconst(Type::I32, stored.len() as i64);
         self.store(count, table, layout::TABLE_LENGTH);
         if kind != ArrayKind::General {
-            let kind = self.b.ins().iconst(types::I8, kind as i64);
+            let kind = self.b.iconst(Type::I8, kind as i64);
             self.store(kind, table, layout::TABLE_KIND);
         }
     }

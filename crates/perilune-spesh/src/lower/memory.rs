@@ -2,7 +2,7 @@
 
 use super::facts::Fact;
 use super::{Known, Lowering, Name, Ty};
-use crate::backend::clif::{Block, InstBuilder, Value, condcodes::FloatCC, condcodes::IntCC, types};
+use crate::ssa::{Block, FloatCC, IntCC, Type, Value};
 use perilune_syntax::{Instr, Op};
 use perilune_vm::machine::{APPENDS, Cache, FILLS, OTHER_KEY, OTHER_OBJECT, Path, layout};
 use perilune_vm::{ArrayKind, Tag};
@@ -69,8 +69,8 @@ impl Lowering<'_, '_> {
     /// Register `a` becomes constant `n`.
     pub(super) fn copy_constant(&mut self, a: usize, n: usize) {
         let constants = self.constants();
-        let payload = self.load(types::I64, constants, Self::slot(n) + layout::PAYLOAD);
-        let tag = self.load(types::I8, constants, Self::slot(n) + layout::TAG);
+        let payload = self.load(Type::I64, constants, Self::slot(n) + layout::PAYLOAD);
+        let tag = self.load(Type::I8, constants, Self::slot(n) + layout::TAG);
         self.put(a, tag, payload);
     }
 
@@ -89,8 +89,8 @@ impl Lowering<'_, '_> {
         let slow = self.aside();
         let other = self.aside();
         let string = self.string(b, other.block);
-        let length = self.load(types::I32, string, layout::STRING_LENGTH);
-        let val = self.b.ins().uextend(types::I64, length);
+        let length = self.load(Type::I32, string, layout::STRING_LENGTH);
+        let val = self.b.uextend(Type::I64, length);
         self.define(a, Known { ty: Ty::Int, val });
         self.join_with(at, other, |this| {
             let (_, table) = this.table_in(at, b, slow.block);
@@ -104,26 +104,26 @@ impl Lowering<'_, '_> {
         self.lacks_metamethod(table, layout::NO_LEN, slow);
         let unknown = self.aside();
         self.b.set_cold_block(unknown.block);
-        let flags = self.load(types::I8, table, layout::OBJECT_FLAGS);
+        let flags = self.load(Type::I8, table, layout::OBJECT_FLAGS);
         let hidden = self.band_imm(flags, layout::BORDER_UNKNOWN as i64);
         let known = self.icmp_imm(IntCC::Equal, hidden, 0);
         self.unless(known, unknown.block);
-        let length = self.load(types::I32, table, layout::TABLE_LENGTH);
-        let val = self.b.ins().uextend(types::I64, length);
+        let length = self.load(Type::I32, table, layout::TABLE_LENGTH);
+        let val = self.b.uextend(Type::I64, length);
         // A hint of where the border is, as the interpreter leaves it.
         let [note, noted] = [(); 2].map(|()| self.b.create_block());
         let unmeasured = self.band_imm(flags, layout::UNMEASURED as i64);
-        self.b.ins().brif(unmeasured, note, &[], noted, &[]);
+        self.b.brif(unmeasured, note, &[], noted, &[]);
         self.go_to(note);
         let clear = self.b.create_block();
-        let capacity = self.load(types::I32, table, layout::TABLE_ROOM);
+        let capacity = self.load(Type::I32, table, layout::TABLE_ROOM);
         let half = self.ushr_imm(capacity, 1);
-        let upper = self.b.ins().icmp(IntCC::UnsignedGreaterThan, length, half);
-        self.b.ins().brif(upper, clear, &[], noted, &[]);
+        let upper = self.b.icmp(IntCC::UnsignedGreaterThan, length, half);
+        self.b.brif(upper, clear, &[], noted, &[]);
         self.go_to(clear);
         let flags = self.band_imm(flags, !layout::UNMEASURED as i64);
         self.store(flags, table, layout::OBJECT_FLAGS);
-        self.b.ins().jump(noted, &[]);
+        self.b.jump(noted, &[]);
         self.go_to(noted);
         self.define(a, Known { ty: Ty::Int, val });
         self.join_with(at, unknown, |this| {
@@ -144,7 +144,7 @@ impl Lowering<'_, '_> {
     /// Register `a` becomes nil, false or true.
     pub(super) fn define_plain(&mut self, a: usize, tag: Tag) {
         let base = self.b.use_var(self.base);
-        let zero = self.b.ins().iconst(types::I64, 0);
+        let zero = self.b.iconst(Type::I64, 0);
         self.store(zero, base, Self::slot(a) + layout::PAYLOAD);
         self.store_tag(tag, base, Self::slot(a));
         self.set_unknown(a);
@@ -154,18 +154,17 @@ impl Lowering<'_, '_> {
     pub(super) fn negate(&mut self, a: usize, b: usize) {
         let own = self.tag_of(b);
         let no = self.icmp_imm(IntCC::UnsignedLessThanOrEqual, own, Tag::FALSE.0 as i64);
-        let [yes_tag, no_tag] =
-            [Tag::TRUE, Tag::FALSE].map(|tag| self.b.ins().iconst(types::I8, tag.0 as i64));
-        let tag = self.b.ins().select(no, yes_tag, no_tag);
-        let zero = self.b.ins().iconst(types::I64, 0);
+        let [yes_tag, no_tag] = [Tag::TRUE, Tag::FALSE].map(|tag| self.b.iconst(Type::I8, tag.0 as i64));
+        let tag = self.b.select(no, yes_tag, no_tag);
+        let zero = self.b.iconst(Type::I64, 0);
         self.put(a, tag, zero);
     }
 
     /// The upvalue of this number.
     pub(super) fn upvalue(&mut self, number: u16) -> Value {
         let base = self.b.use_var(self.base);
-        let closure = self.load(types::I64, base, self.record(layout::FRAME_FUNCTION) + layout::PAYLOAD);
-        self.load(types::I64, closure, layout::CLOSURE_UPVALUES + 8 * number as i32)
+        let closure = self.load(Type::I64, base, self.record(layout::FRAME_FUNCTION) + layout::PAYLOAD);
+        self.load(Type::I64, closure, layout::CLOSURE_UPVALUES + 8 * number as i32)
     }
 
     pub(super) fn get_upvalue(&mut self, at: usize) {
@@ -181,8 +180,8 @@ impl Lowering<'_, '_> {
                     }
                     false => {
                         let address = self.upvalue_address(i.b());
-                        let tag = self.load(types::I8, address, layout::TAG);
-                        let payload = self.load(types::I64, address, layout::PAYLOAD);
+                        let tag = self.load(Type::I8, address, layout::TAG);
+                        let payload = self.load(Type::I64, address, layout::PAYLOAD);
                         self.put(a, tag, payload);
                         self.keep(Fact::Held(name), vec![payload, tag]);
                     }
@@ -221,12 +220,12 @@ impl Lowering<'_, '_> {
     ) -> Ty {
         let a = self.code(at).a() as usize;
         let ty = self.result(at);
-        let own = self.load(types::I8, address, tag);
+        let own = self.load(Type::I8, address, tag);
         match ty.tag() {
             None => {
                 let there = self.icmp_imm(IntCC::NotEqual, own, Tag::NIL.0 as i64);
                 self.unless(there, slow);
-                let payload = self.load(types::I64, address, payload);
+                let payload = self.load(Type::I64, address, payload);
                 self.put(a, own, payload);
             }
             Some(tag) => {
@@ -234,7 +233,7 @@ impl Lowering<'_, '_> {
                 let other = self.other_result(at, at);
                 let is = self.icmp_imm(IntCC::Equal, own, tag.0 as i64);
                 self.unless(is, other);
-                let class = if ty == Ty::Float { types::F64 } else { types::I64 };
+                let class = if ty == Ty::Float { Type::F64 } else { Type::I64 };
                 let val = self.load(class, address, payload);
                 self.define(a, Known { ty, val });
             }
@@ -245,14 +244,14 @@ impl Lowering<'_, '_> {
     /// The value at an address, a field or an element of the table, becomes register `a` of instruction `at`;
     /// nil only if no metatable may say otherwise.
     pub(super) fn take_or_nil(&mut self, at: usize, table: Value, address: Value, offset: i32, slow: Block) {
-        let tag = self.load(types::I8, address, offset + layout::TAG);
-        let payload = self.load(types::I64, address, offset + layout::PAYLOAD);
+        let tag = self.load(Type::I8, address, offset + layout::TAG);
+        let payload = self.load(Type::I64, address, offset + layout::PAYLOAD);
         let [nil, on] = [(); 2].map(|()| self.b.create_block());
         let there = self.icmp_imm(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
-        self.b.ins().brif(there, on, &[], nil, &[]);
+        self.b.brif(there, on, &[], nil, &[]);
         self.go_to(nil);
-        let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
-        self.b.ins().brif(metatable, slow, &[], on, &[]);
+        let metatable = self.load(Type::I64, table, layout::TABLE_METATABLE);
+        self.b.brif(metatable, slow, &[], on, &[]);
         self.go_to(on);
         self.put(self.code(at).a() as usize, tag, payload);
     }
@@ -311,11 +310,11 @@ impl Lowering<'_, '_> {
         if let Some(Cache::Own { shape, slot }) = self.site(at).cache {
             self.set_own_field((name, table), (shape, slot), (&stored, self.fills(at, &stored)), slow.block);
         } else {
-            let what = self.b.ins().iconst(types::I64, layout::FIELD);
+            let what = self.b.iconst(Type::I64, layout::FIELD);
             let number = self.number_of_node(at);
             let node = self.global_address(up, i.b(), (i.d(), number), slow.block);
             self.is_writable((Some(name), table), what, &stored, slow.block);
-            let tag = self.load(types::I8, node, layout::NODE_VALUE_TAG);
+            let tag = self.load(Type::I8, node, layout::NODE_VALUE_TAG);
             let there = self.icmp_imm(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
             self.unless(there, slow.block);
             self.store(stored.payload, node, layout::NODE_VALUE);
@@ -347,19 +346,19 @@ impl Lowering<'_, '_> {
         (cache, number): (u16, Option<u32>),
         slow: Block,
     ) -> Value {
-        let nodes = self.load(types::I64, table, layout::TABLE_NODES);
+        let nodes = self.load(Type::I64, table, layout::TABLE_NODES);
         let there = self.icmp_imm(IntCC::NotEqual, nodes, 0);
         self.unless(there, slow);
         let node = match number {
             Some(number) => self.numbered_node(table, nodes, number, slow),
             None => self.cached_node(table, nodes, cache, slow),
         };
-        let own = self.load(types::I64, node, layout::NODE_KEY);
+        let own = self.load(Type::I64, node, layout::NODE_KEY);
         let constants = self.constants();
-        let wanted = self.load(types::I64, constants, Self::slot(key as usize) + layout::PAYLOAD);
-        let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
+        let wanted = self.load(Type::I64, constants, Self::slot(key as usize) + layout::PAYLOAD);
+        let same = self.b.icmp(IntCC::Equal, own, wanted);
         self.unless(same, slow);
-        let tag = self.load(types::I8, node, layout::NODE_KEY_TAG);
+        let tag = self.load(Type::I8, node, layout::NODE_KEY_TAG);
         let string = self.icmp_imm(IntCC::Equal, tag, Tag::STRING.0 as i64);
         self.unless(string, slow);
         node
@@ -370,7 +369,7 @@ impl Lowering<'_, '_> {
         // So many bits the number has: the table has at least as many nodes as it would need.
         let bits = u32::BITS - number.leading_zeros();
         if bits > 0 {
-            let log2 = self.load(types::I8, table, layout::TABLE_LOG2_NODES);
+            let log2 = self.load(Type::I8, table, layout::TABLE_LOG2_NODES);
             let enough = self.icmp_imm(IntCC::UnsignedGreaterThanOrEqual, log2, bits as i64);
             self.unless(enough, slow);
         }
@@ -381,24 +380,24 @@ impl Lowering<'_, '_> {
     fn cached_node(&mut self, table: Value, nodes: Value, cache: u16, slow: Block) -> Value {
         let constants = self.constants();
         let cache = layout::cache(cache);
-        let number = self.load(types::I32, constants, cache + layout::CACHE_SLOT);
-        let log2 = self.load(types::I8, table, layout::TABLE_LOG2_NODES);
-        let log2 = self.b.ins().uextend(types::I32, log2);
-        let beyond = self.b.ins().ushr(number, log2);
+        let number = self.load(Type::I32, constants, cache + layout::CACHE_SLOT);
+        let log2 = self.load(Type::I8, table, layout::TABLE_LOG2_NODES);
+        let log2 = self.b.uextend(Type::I32, log2);
+        let beyond = self.b.ushr(number, log2);
         let within = self.icmp_imm(IntCC::Equal, beyond, 0);
         self.unless(within, slow);
-        let number = self.b.ins().uextend(types::I64, number);
-        let size = self.b.ins().iconst(types::I64, layout::NODE_SIZE as i64);
-        let offset = self.b.ins().imul(number, size);
-        self.b.ins().iadd(nodes, offset)
+        let number = self.b.uextend(Type::I64, number);
+        let size = self.b.iconst(Type::I64, layout::NODE_SIZE as i64);
+        let offset = self.b.imul(number, size);
+        self.b.iadd(nodes, offset)
     }
 
     /// The cache is of this shape and kind.
     fn is_cached_shape(&mut self, shape: Value, cache: i32, kind: u64, slow: Block) {
         let constants = self.constants();
         let wanted = self.bor_imm(shape, kind as i64);
-        let cached = self.load(types::I64, constants, cache + layout::CACHE_SHAPE);
-        let same = self.b.ins().icmp(IntCC::Equal, cached, wanted);
+        let cached = self.load(Type::I64, constants, cache + layout::CACHE_SHAPE);
+        let same = self.b.icmp(IntCC::Equal, cached, wanted);
         self.unless(same, slow);
     }
 
@@ -416,19 +415,19 @@ impl Lowering<'_, '_> {
     pub(super) fn place_in_class(&mut self, table: Value, d: u16, node: bool, slow: Block) -> Value {
         let [miss, done] = [(); 2].map(|()| self.b.create_block());
         self.b.set_cold_block(miss);
-        let place = self.b.append_block_param(done, types::I64);
-        let shape = self.load(types::I32, table, layout::TABLE_SHAPE);
-        let shape = self.b.ins().uextend(types::I64, shape);
-        let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
+        let place = self.b.append_block_param(done, Type::I64);
+        let shape = self.load(Type::I32, table, layout::TABLE_SHAPE);
+        let shape = self.b.uextend(Type::I64, shape);
+        let metatable = self.load(Type::I64, table, layout::TABLE_METATABLE);
         let found = self.class_in_cache((shape, metatable), d, node, miss);
-        self.b.ins().jump(done, &[found.into()]);
+        self.b.jump(done, &[found]);
         self.go_to(miss);
         let (vm, constants) = (self.vm, self.constants());
         let key = self.key_of_cache(d);
-        let name = self.load(types::I64, constants, Self::slot(key as usize) + layout::PAYLOAD);
-        let which = self.b.ins().iconst(types::I64, (d as u64 | layout::cache_of_class(node)) as i64);
+        let name = self.load(Type::I64, constants, Self::slot(key as usize) + layout::PAYLOAD);
+        let which = self.b.iconst(Type::I64, (d as u64 | layout::cache_of_class(node)) as i64);
         let found = self.leaf(layout::place_in_class(), &[vm, table, name, constants, which]);
-        self.b.ins().brif(found, done, &[found.into()], slow, &[]);
+        self.b.brif(found, done, &[found], slow, &[]);
         self.go_to(done);
         place
     }
@@ -445,14 +444,14 @@ impl Lowering<'_, '_> {
         let cache = layout::cache(d);
         self.is_cached_shape(shape, cache, layout::cache_of_class(node), miss);
         let (vm, constants) = (self.vm, self.constants());
-        let cached = self.load(types::I64, constants, cache + layout::CACHE_METATABLE);
-        let same = self.b.ins().icmp(IntCC::Equal, metatable, cached);
+        let cached = self.load(Type::I64, constants, cache + layout::CACHE_METATABLE);
+        let same = self.b.icmp(IntCC::Equal, metatable, cached);
         self.unless(same, miss);
-        let version = self.load(types::I32, vm, layout::VM_VERSION);
-        let cached = self.load(types::I32, constants, cache + layout::CACHE_VERSION);
-        let same = self.b.ins().icmp(IntCC::Equal, version, cached);
+        let version = self.load(Type::I32, vm, layout::VM_VERSION);
+        let cached = self.load(Type::I32, constants, cache + layout::CACHE_VERSION);
+        let same = self.b.icmp(IntCC::Equal, version, cached);
         self.unless(same, miss);
-        self.load(types::I64, constants, cache + layout::CACHE_PLACE)
+        self.load(Type::I64, constants, cache + layout::CACHE_PLACE)
     }
 
     /// The constant that is the name of the field that cache `d` of the function being built is for.
@@ -500,12 +499,12 @@ impl Lowering<'_, '_> {
             true => (layout::NODE_VALUE, layout::NODE_VALUE_TAG),
             false => (layout::PAYLOAD, layout::TAG),
         };
-        let tag = self.load(types::I8, place, tag);
+        let tag = self.load(Type::I8, place, tag);
         let there = self.icmp_imm(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
         self.unless(there, slow.block);
-        let payload = self.load(types::I64, place, payload);
+        let payload = self.load(Type::I64, place, payload);
         // The string may be where the method goes.
-        let of_string = self.b.ins().iconst(types::I8, Tag::STRING.0 as i64);
+        let of_string = self.b.iconst(Type::I8, Tag::STRING.0 as i64);
         self.put(a + layout::GAP as usize, of_string, string);
         if !self.captured.contains(b as u8) {
             self.is_copy(a + layout::GAP as usize, name);
@@ -617,10 +616,10 @@ impl Lowering<'_, '_> {
             let slots = self.slots(name, table, shape, miss);
             return self.iadd_imm(slots, Self::slot(slot as usize) as i64);
         }
-        let shape = self.load(types::I32, table, layout::TABLE_SHAPE);
-        let slots = self.load(types::I64, table, layout::TABLE_SLOTS);
+        let shape = self.load(Type::I32, table, layout::TABLE_SHAPE);
+        let slots = self.load(Type::I64, table, layout::TABLE_SLOTS);
         let found = self.b.create_block();
-        let address = self.b.append_block_param(found, types::I64);
+        let address = self.b.append_block_param(found, Type::I64);
         let own = own.iter().map(|&(shape, slot)| (shape, Some(slot)));
         let lacking = lacking.iter().map(|&shape| (shape, None));
         for (wanted, slot) in own.chain(lacking) {
@@ -628,12 +627,12 @@ impl Lowering<'_, '_> {
             let same = self.icmp_imm(IntCC::Equal, shape, wanted as i64);
             let place = match slot {
                 Some(slot) => self.iadd_imm(slots, Self::slot(slot as usize) as i64),
-                None => self.b.ins().iconst(types::I64, layout::nothing() as i64),
+                None => self.b.iconst(Type::I64, layout::nothing() as i64),
             };
-            self.b.ins().brif(same, found, &[place.into()], next, &[]);
+            self.b.brif(same, found, &[place], next, &[]);
             self.go_to(next);
         }
-        self.b.ins().jump(miss, &[]);
+        self.b.jump(miss, &[]);
         self.go_to(found);
         address
     }
@@ -644,9 +643,9 @@ impl Lowering<'_, '_> {
         let slow = self.slow(at);
         let Some(stored) = self.stored(i.a() as u16) else { return self.step(at) };
         let variable = self.upvalue(i.b());
-        let what = self.b.ins().iconst(types::I64, layout::VARIABLE);
+        let what = self.b.iconst(Type::I64, layout::VARIABLE);
         self.is_writable((None, variable), what, &stored, slow.block);
-        let address = self.load(types::I64, variable, layout::UPVALUE_VALUE);
+        let address = self.load(Type::I64, variable, layout::UPVALUE_VALUE);
         self.store_stored(&stored, address, 0);
         self.join(at, slow, None);
         if let Some(now) = &mut self.now {
@@ -657,7 +656,7 @@ impl Lowering<'_, '_> {
     /// The address of the string that constant `n` is.
     pub(super) fn name_constant(&mut self, n: u16) -> Value {
         let constants = self.constants();
-        self.load(types::I64, constants, Self::slot(n as usize) + layout::PAYLOAD)
+        self.load(Type::I64, constants, Self::slot(n as usize) + layout::PAYLOAD)
     }
 
     /// What the table, and those along its `__index`, have under the name of instruction `at` becomes its
@@ -692,20 +691,20 @@ impl Lowering<'_, '_> {
             0 => index,
             shift => self.ishl_imm(index, shift as i64),
         };
-        self.b.ins().iadd(array, offset)
+        self.b.iadd(array, offset)
     }
 
     /// Tag and payload of the element of an array of booleans at an address.
     pub(super) fn boolean_at(&mut self, address: Value) -> (Value, Value) {
-        let tag = self.load(types::I8, address, 0);
-        (tag, self.b.ins().iconst(types::I64, 0))
+        let tag = self.load(Type::I8, address, 0);
+        (tag, self.b.iconst(Type::I64, 0))
     }
 
     /// A key of an array: the number of the element from 0; of a float it is not yet known whether there is
     /// such an element.
     pub(super) fn index(&mut self, r: u16, constant: bool) -> Option<Known> {
         if constant {
-            return Some(Known { ty: Ty::Int, val: self.b.ins().iconst(types::I64, r as i64 - 1) });
+            return Some(Known { ty: Ty::Int, val: self.b.iconst(Type::I64, r as i64 - 1) });
         }
         let key = self.known(r as usize).filter(|k| k.ty.is_number())?;
         // What a key of its own is the sum of need not live on for the loop that counts it.
@@ -741,20 +740,20 @@ impl Lowering<'_, '_> {
         let base = self.b.use_var(self.base);
         let tag = self.tag_of(r);
         let [int, other, float, done] = [(); 4].map(|()| self.b.create_block());
-        let number = self.b.append_block_param(done, types::I64);
+        let number = self.b.append_block_param(done, Type::I64);
         let is_int = self.icmp_imm(IntCC::Equal, tag, Tag::INT.0 as i64);
-        self.b.ins().brif(is_int, int, &[], other, &[]);
+        self.b.brif(is_int, int, &[], other, &[]);
         self.go_to(int);
         let val = self.payload_of(r);
         let val = self.iadd_imm(val, -1);
-        self.b.ins().jump(done, &[val.into()]);
+        self.b.jump(done, &[val]);
         self.go_to(other);
         let is_float = self.icmp_imm(IntCC::Equal, tag, Tag::FLOAT.0 as i64);
-        self.b.ins().brif(is_float, float, &[], slow, &[]);
+        self.b.brif(is_float, float, &[], slow, &[]);
         self.go_to(float);
-        let val = self.load(types::F64, base, Self::slot(r) + layout::PAYLOAD);
+        let val = self.load(Type::F64, base, Self::slot(r) + layout::PAYLOAD);
         let val = self.number_of_float(val, slow);
-        self.b.ins().jump(done, &[val.into()]);
+        self.b.jump(done, &[val]);
         self.go_to(done);
         number
     }
@@ -771,8 +770,8 @@ impl Lowering<'_, '_> {
         if !self.has(fact) {
             let (number, is_integer) = self.rounded(val);
             let number = self.iadd_imm(number, -1);
-            let none = self.b.ins().iconst(types::I64, -1);
-            let number = self.b.ins().select(is_integer, number, none);
+            let none = self.b.iconst(Type::I64, -1);
+            let number = self.b.select(is_integer, number, none);
             self.keep(fact, vec![number]);
         }
         Key::Known(Known { ty: Ty::Int, val: self.values(fact)[0] })
@@ -787,8 +786,8 @@ impl Lowering<'_, '_> {
 
     /// The integer next to a float towards 0, as far as there is one, and whether it is the float.
     fn rounded(&mut self, float: Value) -> (Value, Value) {
-        let number = self.b.ins().fcvt_to_sint_sat(types::I64, float);
-        let again = self.b.ins().fcvt_from_sint(types::F64, number);
-        (number, self.b.ins().fcmp(FloatCC::Equal, again, float))
+        let number = self.b.fcvt_to_sint_sat(float);
+        let again = self.b.fcvt_from_sint(number);
+        (number, self.b.fcmp(FloatCC::Equal, again, float))
     }
 }

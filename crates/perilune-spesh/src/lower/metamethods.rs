@@ -7,7 +7,7 @@
 use super::calls::{Arguments, Callee};
 use super::inline::{Inlined, needs};
 use super::{Known, Lowering, Slow, Ty, Val};
-use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
+use crate::ssa::{Block, IntCC, Type};
 use perilune_syntax::bytecode::RK_CONST;
 use perilune_syntax::{Instr, Op};
 use perilune_vm::Tag;
@@ -38,7 +38,7 @@ impl Lowering<'_, '_> {
         let other = if jumps || !always { self.aside() } else { self.slow(at) };
         let by_shape = self.operator_by_shape(at, event, operands);
         let vm = self.vm;
-        let event = self.b.ins().iconst(types::I64, event as i64);
+        let event = self.b.iconst(Type::I64, event as i64);
         let closure = self.leaf(layout::operator_function(), &[vm, event, x, y]);
         let there = self.icmp_imm(IntCC::NotEqual, closure, 0);
         self.unless(there, other.block);
@@ -86,7 +86,7 @@ impl Lowering<'_, '_> {
     /// Numbers have no metatable of their own, else goes to `miss`: the first operand's would come first.
     pub(super) fn numbers_are_plain(&mut self, miss: Block) {
         let vm = self.vm;
-        let metatable = self.load(types::I64, vm, layout::VM_METATABLE_OF_NUMBERS);
+        let metatable = self.load(Type::I64, vm, layout::VM_METATABLE_OF_NUMBERS);
         let none = self.icmp_imm(IntCC::Equal, metatable, 0);
         self.unless(none, miss);
     }
@@ -116,7 +116,7 @@ impl Lowering<'_, '_> {
     fn access_by_shape(&mut self, at: usize, table: Val, stores: bool) -> Option<Block> {
         let place = self.log.access(at - self.frames[self.frame as usize].first)?;
         let miss = self.cold_block(0);
-        let shape = self.load(types::I32, table, layout::TABLE_SHAPE);
+        let shape = self.load(Type::I32, table, layout::TABLE_SHAPE);
         let same = self.icmp_imm(IntCC::Equal, shape, place.shape as i64);
         self.unless(same, miss);
         if stores {
@@ -130,10 +130,10 @@ impl Lowering<'_, '_> {
     /// that this gives. What follows is `miss`, where it is not there.
     pub(super) fn found_in_metatable(&mut self, table: Val, place: (u32, u32), miss: Block) -> Block {
         let found = self.b.create_block();
-        self.b.append_block_param(found, types::I64);
+        self.b.append_block_param(found, Type::I64);
         let metatable = self.metatable(table, miss);
         let closure = self.in_metatable(metatable, place, miss);
-        self.b.ins().jump(found, &[closure.into()]);
+        self.b.jump(found, &[closure]);
         self.go_to(miss);
         found
     }
@@ -142,19 +142,19 @@ impl Lowering<'_, '_> {
     /// goes to `other`.
     pub(super) fn lacks_metamethod(&mut self, table: Val, lacking: u8, other: Block) {
         let [with, plain] = [(); 2].map(|()| self.b.create_block());
-        let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
-        self.b.ins().brif(metatable, with, &[], plain, &[]);
+        let metatable = self.load(Type::I64, table, layout::TABLE_METATABLE);
+        self.b.brif(metatable, with, &[], plain, &[]);
         self.go_to(with);
-        let absent = self.load(types::I8, metatable, layout::TABLE_ABSENT);
+        let absent = self.load(Type::I8, metatable, layout::TABLE_ABSENT);
         let none = self.band_imm(absent, lacking as i64);
         self.unless(none, other);
-        self.b.ins().jump(plain, &[]);
+        self.b.jump(plain, &[]);
         self.go_to(plain);
     }
 
     /// The metatable of a table, else goes to `none`.
     pub(super) fn metatable(&mut self, table: Val, none: Block) -> Val {
-        let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
+        let metatable = self.load(Type::I64, table, layout::TABLE_METATABLE);
         let there = self.icmp_imm(IntCC::NotEqual, metatable, 0);
         self.unless(there, none);
         metatable
@@ -162,21 +162,21 @@ impl Lowering<'_, '_> {
 
     /// The function that a metatable, of this shape, has in this slot, else goes to `miss`.
     pub(super) fn in_metatable(&mut self, metatable: Val, (shape, slot): (u32, u32), miss: Block) -> Val {
-        let own = self.load(types::I32, metatable, layout::TABLE_SHAPE);
+        let own = self.load(Type::I32, metatable, layout::TABLE_SHAPE);
         let same = self.icmp_imm(IntCC::Equal, own, shape as i64);
         self.unless(same, miss);
-        let slots = self.load(types::I64, metatable, layout::TABLE_SLOTS);
+        let slots = self.load(Type::I64, metatable, layout::TABLE_SLOTS);
         let slot = Self::slot(slot as usize);
-        let tag = self.load(types::I8, slots, slot + layout::TAG);
+        let tag = self.load(Type::I8, slots, slot + layout::TAG);
         let is_function = self.icmp_imm(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
         self.unless(is_function, miss);
-        self.load(types::I64, slots, slot + layout::PAYLOAD)
+        self.load(Type::I64, slots, slot + layout::PAYLOAD)
     }
 
     /// A function that has been found slowly, or by shapes, if that has been tried.
     pub(super) fn found_either(&mut self, by_shape: Option<Block>, slowly: Val) -> Val {
         let Some(found) = by_shape else { return slowly };
-        self.b.ins().jump(found, &[slowly.into()]);
+        self.b.jump(found, &[slowly]);
         self.go_to(found);
         self.b.block_params(found)[0]
     }
@@ -286,8 +286,8 @@ impl Lowering<'_, '_> {
         }
         let slow = self.aside();
         self.b.set_cold_block(slow.block);
-        let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
-        let run = self.load(types::I64, inst, layout::INST_NATIVE);
+        let inst = self.load(Type::I64, closure, layout::CLOSURE_INST);
+        let run = self.load(Type::I64, inst, layout::INST_NATIVE);
         let there = self.icmp_imm(IntCC::NotEqual, run, 0);
         self.unless(there, slow.block);
         self.pass(closure, arguments);
@@ -334,13 +334,13 @@ impl Lowering<'_, '_> {
     /// to, or the next one.
     pub(super) fn go_where_told(&mut self, at: usize) {
         let base = self.b.use_var(self.base);
-        let pc = self.load(types::I64, base, self.record(layout::FRAME_PC));
+        let pc = self.load(Type::I64, base, self.record(layout::FRAME_PC));
         let targets = [self.target(at), Some(at + 1)];
         for to in targets.into_iter().flatten() {
             let address = self.position(to);
-            let is = self.b.ins().icmp(IntCC::Equal, pc, address);
+            let is = self.b.icmp(IntCC::Equal, pc, address);
             let [here, next]: [Block; 2] = [(); 2].map(|()| self.b.create_block());
-            self.b.ins().brif(is, here, &[], next, &[]);
+            self.b.brif(is, here, &[], next, &[]);
             self.go_to(here);
             let known = self.now.clone();
             self.edge(to);
@@ -362,10 +362,10 @@ impl Lowering<'_, '_> {
         end: usize,
         other: Block,
     ) -> Val {
-        let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
-        let own = self.load(types::I64, inst, layout::INST_PROTO);
-        let wanted = self.b.ins().iconst(types::I64, log.function() as i64);
-        let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
+        let inst = self.load(Type::I64, closure, layout::CLOSURE_INST);
+        let own = self.load(Type::I64, inst, layout::INST_PROTO);
+        let wanted = self.b.iconst(Type::I64, log.function() as i64);
+        let same = self.b.icmp(IntCC::Equal, own, wanted);
         self.unless(same, other);
         let leave = self.exit_block(at, LEAVE);
         self.try_leaving(leave);
@@ -409,13 +409,13 @@ impl Lowering<'_, '_> {
     /// Puts a metamethod and its arguments where its frame is to be.
     pub(super) fn pass(&mut self, closure: Val, arguments: &[Operand]) {
         let window = self.metamethod_window();
-        let tag = self.b.ins().iconst(types::I8, Tag::CLOSURE.0 as i64);
+        let tag = self.b.iconst(Type::I8, Tag::CLOSURE.0 as i64);
         self.put(window - layout::GAP as usize, tag, closure);
         for (n, argument) in arguments.iter().enumerate() {
             match *argument {
                 Operand::Register(r) => self.pass_register(window + n, r as usize),
                 Operand::Integer(n_) => {
-                    let val = self.b.ins().iconst(types::I64, n_);
+                    let val = self.b.iconst(Type::I64, n_);
                     self.define(window + n, Known { ty: Ty::Int, val });
                 }
                 Operand::Constant(c) => match self.constant(c as usize) {

@@ -8,8 +8,7 @@
 use super::control::Order;
 use super::either::is_small;
 use super::{Known, Lowering, Ty};
-use crate::backend;
-use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
+use crate::ssa::{Block, IntCC, Type, Value};
 use perilune_syntax::{Constant, Op};
 use perilune_vm::Tag;
 use perilune_vm::machine::layout;
@@ -134,7 +133,7 @@ impl Lowering<'_, '_> {
     }
 
     fn on_integers(&mut self, operation: Operation, x: Value, y: Value) -> Option<Value> {
-        let b = self.b.ins();
+        let b = &mut *self.b;
         Some(match operation {
             Operation::Add => b.iadd(x, y),
             Operation::Sub => b.isub(x, y),
@@ -164,19 +163,19 @@ impl Lowering<'_, '_> {
     pub(super) fn divided(&mut self, remainder: bool, x: Value, y: Value, slow: Block) -> Value {
         let positive = self.icmp_imm(IntCC::SignedGreaterThan, y, 0);
         self.unless(positive, slow);
-        let rest = self.b.ins().srem(x, y);
+        let rest = self.b.srem(x, y);
         let sign = self.sshr_imm(rest, 63);
         if remainder {
-            let more = self.b.ins().band(sign, y);
-            return self.b.ins().iadd(rest, more);
+            let more = self.b.band(sign, y);
+            return self.b.iadd(rest, more);
         }
         // One less if something below zero is left.
-        let quotient = self.b.ins().sdiv(x, y);
-        self.b.ins().iadd(quotient, sign)
+        let quotient = self.b.sdiv(x, y);
+        self.b.iadd(quotient, sign)
     }
 
     pub(super) fn on_floats(&mut self, at: usize, operation: Operation, x: Value, y: Value) -> Option<Value> {
-        let b = self.b.ins();
+        let b = &mut *self.b;
         Some(match operation {
             Operation::Add => b.fadd(x, y),
             Operation::Sub => b.fsub(x, y),
@@ -185,7 +184,7 @@ impl Lowering<'_, '_> {
             Operation::Negate => b.fneg(x),
             Operation::IDiv => {
                 let quotient = b.fdiv(x, y);
-                self.b.ins().floor(quotient)
+                self.b.floor(quotient)
             }
             Operation::Mod => self.float_remainder(at, x, y),
             Operation::Pow => self.by_function(layout::pow(), &[x, y]),
@@ -204,7 +203,7 @@ impl Lowering<'_, '_> {
     /// Whether an operand is an integer, by its tag.
     fn is_integer(&mut self, x: Operand) -> Value {
         match x {
-            Operand::Known(n) => self.b.ins().iconst(types::I8, (n.ty == Ty::Int) as i64),
+            Operand::Known(n) => self.b.iconst(Type::I8, (n.ty == Ty::Int) as i64),
             Operand::Slot(r) => {
                 let tag = self.tag_of(r);
                 self.icmp_imm(IntCC::Equal, tag, Tag::INT.0 as i64)
@@ -234,11 +233,11 @@ impl Lowering<'_, '_> {
 
     /// Whether both conditions hold, of which one may be known to.
     fn both(&mut self, first: Value, second: Value) -> Value {
-        let is_known = |condition: Value| backend::integer(self.b.func, condition) == Some(1);
+        let is_known = |condition: Value| self.b.func.integer(condition) == Some(1);
         match () {
             () if is_known(first) => second,
             () if is_known(second) => first,
-            () => self.b.ins().band(first, second),
+            () => self.b.band(first, second),
         }
     }
 
@@ -250,16 +249,16 @@ impl Lowering<'_, '_> {
         let a = self.code(at).a() as usize;
         let slow = self.slow(at);
         let [ints, floats, done] = [(); 3].map(|()| self.b.create_block());
-        let tag = self.b.append_block_param(done, types::I8);
-        let payload = self.b.append_block_param(done, types::I64);
+        let tag = self.b.append_block_param(done, Type::I8);
+        let payload = self.b.append_block_param(done, Type::I64);
         let [first, second] = [x, y].map(|x| self.is_integer(x));
         let both = self.both(first, second);
-        self.b.ins().brif(both, ints, &[], floats, &[]);
+        self.b.brif(both, ints, &[], floats, &[]);
         self.go_to(ints);
         let known_float = |x: Operand| matches!(x, Operand::Known(n) if n.ty == Ty::Float);
         if known_float(x) || known_float(y) {
             // Never.
-            self.b.ins().jump(slow.block, &[]);
+            self.b.jump(slow.block, &[]);
         } else {
             let [x, y] = [x, y].map(|x| match x {
                 Operand::Known(n) => n.val,
@@ -269,15 +268,15 @@ impl Lowering<'_, '_> {
                 Operation::Mod | Operation::IDiv => self.quotient(at, operation, x, y, slow.block),
                 _ => self.on_integers(operation, x, y).expect("these are defined on integers"),
             };
-            let int = self.b.ins().iconst(types::I8, Tag::INT.0 as i64);
-            self.b.ins().jump(done, &[int.into(), val.into()]);
+            let int = self.b.iconst(Type::I8, Tag::INT.0 as i64);
+            self.b.jump(done, &[int, val]);
         }
         self.go_to(floats);
         let [x, y] = [x, y].map(|x| self.as_float(x, slow.block));
         let val = self.on_floats(at, operation, x, y).expect("these are defined on floats");
-        let bits = self.b.ins().bitcast(types::I64, crate::backend::clif::MemFlagsData::new(), val);
-        let float = self.b.ins().iconst(types::I8, Tag::FLOAT.0 as i64);
-        self.b.ins().jump(done, &[float.into(), bits.into()]);
+        let bits = self.b.bitcast(Type::I64, val);
+        let float = self.b.iconst(Type::I8, Tag::FLOAT.0 as i64);
+        self.b.jump(done, &[float, bits]);
         self.go_to(done);
         self.put(a, tag, payload);
         self.join(at, slow, Some((a, Ty::Any)));
@@ -309,27 +308,27 @@ impl Lowering<'_, '_> {
         let before = self.now.clone();
         let (x_of, y_of) = (x, y);
         let [floats, done] = [(); 2].map(|()| self.b.create_block());
-        let holds = self.b.append_block_param(done, types::I8);
+        let holds = self.b.append_block_param(done, Type::I8);
         if [x, y].iter().any(|x| matches!(x, Operand::Known(n) if n.ty == Ty::Float)) {
-            self.b.ins().jump(floats, &[]);
+            self.b.jump(floats, &[]);
         } else {
             let ints = self.b.create_block();
             let [first, second] = [x, y].map(|x| self.is_integer(x));
             let both = self.both(first, second);
-            self.b.ins().brif(both, ints, &[], floats, &[]);
+            self.b.brif(both, ints, &[], floats, &[]);
             self.go_to(ints);
             let base = self.b.use_var(self.base);
             let [first, second] = [x, y].map(|x| match x {
                 Operand::Known(n) => n.val,
-                Operand::Slot(r) => self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD),
+                Operand::Slot(r) => self.load(Type::I64, base, Self::slot(r) + layout::PAYLOAD),
             });
-            let answer = self.b.ins().icmp(order.ints(), first, second);
-            self.b.ins().jump(done, &[answer.into()]);
+            let answer = self.b.icmp(order.ints(), first, second);
+            self.b.jump(done, &[answer]);
         }
         self.go_to(floats);
         let [x, y] = [x, y].map(|x| self.exact_float(x, slow));
-        let answer = self.b.ins().fcmp(order.floats(), x, y);
-        self.b.ins().jump(done, &[answer.into()]);
+        let answer = self.b.fcmp(order.floats(), x, y);
+        self.b.jump(done, &[answer]);
         self.go_to(slow);
         self.b.set_cold_block(slow);
         let stepped = self.stepped;
@@ -359,10 +358,10 @@ impl Lowering<'_, '_> {
         let answer = self.common(layout::order(), &[x, y]);
         let [strings, others] = [(); 2].map(|()| self.b.create_block());
         let unknown = self.icmp_imm(IntCC::Equal, answer, perilune_vm::machine::UNKNOWN as i64);
-        self.b.ins().brif(unknown, others, &[], strings, &[]);
+        self.b.brif(unknown, others, &[], strings, &[]);
         self.go_to(strings);
         let holds = self.icmp_imm(order.ints(), answer, 1);
-        self.b.ins().jump(done, &[holds.into()]);
+        self.b.jump(done, &[holds]);
         self.go_to(others);
     }
 
@@ -374,30 +373,30 @@ impl Lowering<'_, '_> {
         registers.into_iter().for_each(|r| self.flush(r));
         let [slow, known, same, other, asks] = [(); 5].map(|()| self.b.create_block());
         [slow, asks].into_iter().for_each(|block| self.b.set_cold_block(block));
-        let holds = self.b.append_block_param(known, types::I64);
+        let holds = self.b.append_block_param(known, Type::I64);
         let [x, y] = registers.map(|r| self.tag_of(r));
-        let differ = self.b.ins().bxor(x, y);
-        self.b.ins().brif(differ, other, &[], same, &[]);
+        let differ = self.b.bxor(x, y);
+        self.b.brif(differ, other, &[], same, &[]);
         self.go_to(other);
         // An integer may equal a float.
         let numbers = self.icmp_imm(IntCC::Equal, differ, (Tag::INT.0 ^ Tag::FLOAT.0) as i64);
-        let no = self.b.ins().iconst(types::I64, 0);
-        self.b.ins().brif(numbers, asks, &[], known, &[no.into()]);
+        let no = self.b.iconst(Type::I64, 0);
+        self.b.brif(numbers, asks, &[], known, &[no]);
         self.go_to(same);
         // Nil and booleans are their tags, integers what they have besides.
         let plain = self.icmp_imm(IntCC::UnsignedLessThanOrEqual, x, Tag::INT.0 as i64);
         let is_its_tag = self.icmp_imm(IntCC::UnsignedLessThan, x, Tag::INT.0 as i64);
         let [x, y] = registers.map(|r| self.payload_of(r));
-        let equal = self.b.ins().icmp(IntCC::Equal, x, y);
-        let equal = self.b.ins().bor(equal, is_its_tag);
-        let equal = self.b.ins().uextend(types::I64, equal);
-        self.b.ins().brif(plain, known, &[equal.into()], asks, &[]);
+        let equal = self.b.icmp(IntCC::Equal, x, y);
+        let equal = self.b.bor(equal, is_its_tag);
+        let equal = self.b.uextend(Type::I64, equal);
+        self.b.brif(plain, known, &[equal], asks, &[]);
         self.go_to(asks);
         let base = self.b.use_var(self.base);
         let [x, y] = registers.map(|r| self.iadd_imm(base, Self::slot(r) as i64));
         let answer = self.common(layout::equal(), &[x, y]);
         let unknown = self.icmp_imm(IntCC::Equal, answer, perilune_vm::machine::UNKNOWN as i64);
-        self.b.ins().brif(unknown, slow, &[], known, &[answer.into()]);
+        self.b.brif(unknown, slow, &[], known, &[answer]);
         self.go_to(slow);
         let before = self.now.clone();
         self.do_rarely(at);
@@ -411,13 +410,13 @@ impl Lowering<'_, '_> {
     /// The float that is just the number that an operand is; goes to `slow` if there may be none.
     fn exact_float(&mut self, x: Operand, slow: Block) -> Value {
         let exact = |this: &mut Self, n: Value| {
-            if let Some(n) = backend::integer(this.b.func, n).filter(|n| is_small(*n)) {
-                return this.b.ins().f64const(n as f64);
+            if let Some(n) = this.b.func.integer(n).filter(|n| is_small(*n)) {
+                return this.b.f64const(n as f64);
             }
             let moved = this.iadd_imm(n, 1 << 53);
             let is = this.icmp_imm(IntCC::UnsignedLessThanOrEqual, moved, 1 << 54);
             this.unless(is, slow);
-            this.b.ins().fcvt_from_sint(types::F64, n)
+            this.b.fcvt_from_sint(n)
         };
         match x {
             Operand::Known(n) if n.ty == Ty::Float => n.val,
@@ -453,8 +452,8 @@ impl Lowering<'_, '_> {
                 }
             },
             Some(x) if x.ty == Ty::Float => {
-                let y = self.b.ins().f64const(as_float);
-                self.b.ins().fcmp(Order::Eq.floats(), x.val, y)
+                let y = self.b.f64const(as_float);
+                self.b.fcmp(Order::Eq.floats(), x.val, y)
             }
             Some(_) => {
                 return if !wanted {
@@ -465,17 +464,17 @@ impl Lowering<'_, '_> {
                 let base = self.b.use_var(self.base);
                 let tag = self.tag_of(r);
                 let payload = self.payload_of(r);
-                let val = self.load(types::F64, base, Self::slot(r) + layout::PAYLOAD);
+                let val = self.load(Type::F64, base, Self::slot(r) + layout::PAYLOAD);
                 let is_int = self.icmp_imm(IntCC::Equal, tag, Tag::INT.0 as i64);
                 let is_float = self.icmp_imm(IntCC::Equal, tag, Tag::FLOAT.0 as i64);
-                let y = self.b.ins().f64const(as_float);
-                let float = self.b.ins().fcmp(Order::Eq.floats(), val, y);
-                let float = self.b.ins().band(is_float, float);
+                let y = self.b.f64const(as_float);
+                let float = self.b.fcmp(Order::Eq.floats(), val, y);
+                let float = self.b.band(is_float, float);
                 match as_int {
                     Some(i) => {
                         let int = self.icmp_imm(IntCC::Equal, payload, i);
-                        let int = self.b.ins().band(is_int, int);
-                        self.b.ins().bor(int, float)
+                        let int = self.b.band(is_int, int);
+                        self.b.bor(int, float)
                     }
                     None => float,
                 }

@@ -13,9 +13,7 @@
 
 use super::facts::Fact;
 use super::{Known, Lowering, Ty};
-use crate::backend::clif::{
-    Block, InstBuilder, MemFlagsData, Value, condcodes::FloatCC, condcodes::IntCC, types,
-};
+use crate::ssa::{Block, FloatCC, IntCC, Type, Value};
 use perilune_vm::machine::{UNKNOWN, layout};
 use perilune_vm::{Effect, Intrinsic, Native, Quick, Several, Tag};
 
@@ -130,7 +128,7 @@ impl Lowering<'_, '_> {
         let collects = several.effect != Effect::Nothing;
         let (arguments, count) = self.quick_arguments(at, native, slow.block, collects && results == 0);
         let vm = self.vm;
-        let wanted = self.b.ins().iconst(types::I64, results as i64 - 1);
+        let wanted = self.b.iconst(Type::I64, results as i64 - 1);
         let answer = self.leaf(several.entry as usize, &[vm, arguments, count, wanted]);
         let done = self.icmp_imm(IntCC::NotEqual, answer, Several::NOT_DONE as i64);
         self.if_done(done, slow.block);
@@ -223,12 +221,12 @@ impl Lowering<'_, '_> {
         let arguments = self.iadd_imm(base, Self::slot(first) as i64);
         let count = match i.b() {
             0 => {
-                let top = self.load(types::I64, vm, layout::VM_TOP);
-                let bytes = self.b.ins().isub(top, arguments);
-                let size = self.b.ins().iconst(types::I64, layout::VALUE_SIZE.trailing_zeros() as i64);
-                self.b.ins().ushr(bytes, size)
+                let top = self.load(Type::I64, vm, layout::VM_TOP);
+                let bytes = self.b.isub(top, arguments);
+                let size = self.b.iconst(Type::I64, layout::VALUE_SIZE.trailing_zeros() as i64);
+                self.b.ushr(bytes, size)
             }
-            b => self.b.ins().iconst(types::I64, b as i64 - 1),
+            b => self.b.iconst(Type::I64, b as i64 - 1),
         };
         (arguments, count)
     }
@@ -236,21 +234,21 @@ impl Lowering<'_, '_> {
     /// Register `a` becomes the value of these parts, which is of this type, else the code exits behind
     /// instruction `at`: that has been done.
     pub(super) fn take_answer(&mut self, at: usize, a: usize, ty: Ty, payload: Value, tag: Value) {
-        let own = self.b.ins().ireduce(types::I8, tag);
+        let own = self.b.ireduce(Type::I8, tag);
         let Some(wanted) = ty.tag() else { return self.put(a, own, payload) };
         let [on, other] = [(); 2].map(|()| self.b.create_block());
         self.b.set_cold_block(other);
         let is = self.icmp_imm(IntCC::Equal, tag, wanted.0 as i64);
-        self.b.ins().brif(is, on, &[], other, &[]);
+        self.b.brif(is, on, &[], other, &[]);
         self.go_to(other);
         let known = self.now.clone();
         self.put(a, own, payload);
         let exit = self.other_result(at, at + 1);
-        self.b.ins().jump(exit, &[]);
+        self.b.jump(exit, &[]);
         self.now = known;
         self.go_to(on);
         let val = match ty {
-            Ty::Float => self.b.ins().bitcast(types::F64, MemFlagsData::new(), payload),
+            Ty::Float => self.b.bitcast(Type::F64, payload),
             _ => payload,
         };
         self.define(a, Known { ty, val });
@@ -266,9 +264,9 @@ impl Lowering<'_, '_> {
         let is = self.icmp_imm(IntCC::Equal, tag, Tag::NATIVE_CLOSURE.0 as i64);
         self.unless(is, slow);
         let closure = self.payload_of(r);
-        let own = self.load(types::I64, closure, layout::CLOSURE_NATIVE);
-        let wanted = self.b.ins().iconst(types::I64, address as i64);
-        let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
+        let own = self.load(Type::I64, closure, layout::CLOSURE_NATIVE);
+        let wanted = self.b.iconst(Type::I64, address as i64);
+        let same = self.b.icmp(IntCC::Equal, own, wanted);
         self.unless(same, slow);
         if !self.captured.contains(r as u8) {
             self.keep(fact, Vec::new());
@@ -290,8 +288,8 @@ impl Lowering<'_, '_> {
         let is = self.icmp_imm(IntCC::Equal, tag, Tag::NATIVE.0 as i64);
         self.unless(is, slow);
         let own = self.payload_of(r);
-        let wanted = self.b.ins().iconst(types::I64, native as i64);
-        let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
+        let wanted = self.b.iconst(Type::I64, native as i64);
+        let same = self.b.icmp(IntCC::Equal, own, wanted);
         self.unless(same, slow);
         if !self.captured.contains(r as u8) {
             self.keep(fact, Vec::new());
@@ -300,9 +298,9 @@ impl Lowering<'_, '_> {
 
     /// Register `r` becomes this native.
     pub(super) fn put_native(&mut self, r: usize, native: &'static Native) {
-        let tag = self.b.ins().iconst(types::I8, Tag::NATIVE.0 as i64);
+        let tag = self.b.iconst(Type::I8, Tag::NATIVE.0 as i64);
         let address = std::ptr::from_ref(native) as usize;
-        let payload = self.b.ins().iconst(types::I64, address as i64);
+        let payload = self.b.iconst(Type::I64, address as i64);
         self.put(r, tag, payload);
         if !self.captured.contains(r as u8) {
             self.keep(Fact::Native(self.name_of(r), address), Vec::new());
@@ -342,14 +340,14 @@ impl Lowering<'_, '_> {
             Intrinsic::Abs => match self.known(first)? {
                 Known { ty: Ty::Int, val } => {
                     let negative = self.icmp_imm(IntCC::SignedLessThan, val, 0);
-                    let other = self.b.ins().ineg(val);
-                    int(self.b.ins().select(negative, other, val))
+                    let other = self.b.ineg(val);
+                    int(self.b.select(negative, other, val))
                 }
-                x => float(self.b.ins().fabs(x.val)),
+                x => float(self.b.fabs(x.val)),
             },
             Intrinsic::Sqrt => {
                 let x = self.argument(first, slow);
-                float(self.b.ins().sqrt(x))
+                float(self.b.sqrt(x))
             }
             Intrinsic::Float(function) => {
                 let x = self.argument(first, slow);
@@ -358,7 +356,7 @@ impl Lowering<'_, '_> {
             Intrinsic::Floor | Intrinsic::Ceil => match self.known(first)? {
                 x if x.ty == Ty::Int => Some(x),
                 x => {
-                    let b = self.b.ins();
+                    let b = &mut *self.b;
                     let whole =
                         if matches!(intrinsic, Intrinsic::Floor) { b.floor(x.val) } else { b.ceil(x.val) };
                     int(self.whole(whole, slow))
@@ -372,24 +370,24 @@ impl Lowering<'_, '_> {
                 let better = match x.ty {
                     Ty::Int => {
                         let order = if greater { IntCC::SignedGreaterThan } else { IntCC::SignedLessThan };
-                        self.b.ins().icmp(order, y.val, x.val)
+                        self.b.icmp(order, y.val, x.val)
                     }
                     _ => {
                         let order = if greater { FloatCC::GreaterThan } else { FloatCC::LessThan };
-                        self.b.ins().fcmp(order, y.val, x.val)
+                        self.b.fcmp(order, y.val, x.val)
                     }
                 };
-                Some(Known { ty: x.ty, val: self.b.ins().select(better, y.val, x.val) })
+                Some(Known { ty: x.ty, val: self.b.select(better, y.val, x.val) })
             }
             Intrinsic::Len => {
                 let string = self.string(first, slow);
-                let length = self.load(types::I32, string, layout::STRING_LENGTH);
-                int(self.b.ins().uextend(types::I64, length))
+                let length = self.load(Type::I32, string, layout::STRING_LENGTH);
+                int(self.b.uextend(Type::I64, length))
             }
             Intrinsic::Byte => {
                 let string = self.string(first, slow);
                 let position = match count {
-                    1 => self.b.ins().iconst(types::I64, 1),
+                    1 => self.b.iconst(Type::I64, 1),
                     _ => self.known(first + 1)?.val,
                 };
                 int(self.byte_at(string, position, slow))
@@ -407,12 +405,12 @@ impl Lowering<'_, '_> {
 
     /// The integer that a float without a fraction is; goes to `slow` if there is none.
     fn whole(&mut self, x: Value, slow: Block) -> Value {
-        let [low, high] = [-(2f64.powi(63)), 2f64.powi(63)].map(|f| self.b.ins().f64const(f));
-        let above = self.b.ins().fcmp(FloatCC::GreaterThanOrEqual, x, low);
+        let [low, high] = [-(2f64.powi(63)), 2f64.powi(63)].map(|f| self.b.f64const(f));
+        let above = self.b.fcmp(FloatCC::GreaterThanOrEqual, x, low);
         self.unless(above, slow);
-        let below = self.b.ins().fcmp(FloatCC::LessThan, x, high);
+        let below = self.b.fcmp(FloatCC::LessThan, x, high);
         self.unless(below, slow);
-        self.b.ins().fcvt_to_sint_sat(types::I64, x)
+        self.b.fcvt_to_sint_sat(x)
     }
 }
 

@@ -2,10 +2,7 @@
 
 use super::facts::Origin;
 use super::{Known, Lowering, Ty};
-use crate::backend;
-use crate::backend::clif::{
-    Block, InstBuilder, MemFlagsData, Value, condcodes::FloatCC, condcodes::IntCC, types,
-};
+use crate::ssa::{Block, FloatCC, IntCC, Type, Value};
 use perilune_syntax::{Constant, Op};
 use perilune_vm::Tag;
 use perilune_vm::machine::layout;
@@ -45,9 +42,7 @@ impl Lowering<'_, '_> {
             | Op::BAndK
             | Op::BOrK
             | Op::BXorK => self.constant(c),
-            Op::AddI => {
-                Some(Known { ty: Ty::Int, val: self.b.ins().iconst(types::I64, i.c() as i16 as i64) })
-            }
+            Op::AddI => Some(Known { ty: Ty::Int, val: self.b.iconst(Type::I64, i.c() as i16 as i64) }),
             Op::Unm | Op::BNot => self.known(b),
             _ => return false,
         };
@@ -58,17 +53,15 @@ impl Lowering<'_, '_> {
         let is_sum = op == Op::AddI && ints && !self.captured.contains(b as u8);
         let origin = is_sum.then(|| Origin::Sum(self.name_of(b), i.c() as i16 as i64));
         let result = match op {
-            Op::Add | Op::AddK | Op::AddI if ints => {
-                Known { ty: Ty::Int, val: self.b.ins().iadd(x.val, y.val) }
-            }
-            Op::Sub | Op::SubK if ints => Known { ty: Ty::Int, val: self.b.ins().isub(x.val, y.val) },
-            Op::Mul | Op::MulK if ints => Known { ty: Ty::Int, val: self.b.ins().imul(x.val, y.val) },
-            Op::BAnd | Op::BAndK if ints => Known { ty: Ty::Int, val: self.b.ins().band(x.val, y.val) },
-            Op::BOr | Op::BOrK if ints => Known { ty: Ty::Int, val: self.b.ins().bor(x.val, y.val) },
-            Op::BXor | Op::BXorK if ints => Known { ty: Ty::Int, val: self.b.ins().bxor(x.val, y.val) },
-            Op::Unm if ints => Known { ty: Ty::Int, val: self.b.ins().ineg(x.val) },
-            Op::BNot if ints => Known { ty: Ty::Int, val: self.b.ins().bnot(x.val) },
-            Op::Unm => Known { ty: Ty::Float, val: self.b.ins().fneg(x.val) },
+            Op::Add | Op::AddK | Op::AddI if ints => Known { ty: Ty::Int, val: self.b.iadd(x.val, y.val) },
+            Op::Sub | Op::SubK if ints => Known { ty: Ty::Int, val: self.b.isub(x.val, y.val) },
+            Op::Mul | Op::MulK if ints => Known { ty: Ty::Int, val: self.b.imul(x.val, y.val) },
+            Op::BAnd | Op::BAndK if ints => Known { ty: Ty::Int, val: self.b.band(x.val, y.val) },
+            Op::BOr | Op::BOrK if ints => Known { ty: Ty::Int, val: self.b.bor(x.val, y.val) },
+            Op::BXor | Op::BXorK if ints => Known { ty: Ty::Int, val: self.b.bxor(x.val, y.val) },
+            Op::Unm if ints => Known { ty: Ty::Int, val: self.b.ineg(x.val) },
+            Op::BNot if ints => Known { ty: Ty::Int, val: self.b.bnot(x.val) },
+            Op::Unm => Known { ty: Ty::Float, val: self.b.fneg(x.val) },
             Op::IDivK | Op::ModK if ints => match self.proto.constants[c] {
                 Constant::Integer(divisor) if divisor > 0 => self.divide(op, x, divisor),
                 _ => return false,
@@ -83,8 +76,8 @@ impl Lowering<'_, '_> {
             }
             Op::IDiv | Op::IDivK => {
                 let [x, y] = [x, y].map(|n| self.float(n));
-                let quotient = self.b.ins().fdiv(x, y);
-                Known { ty: Ty::Float, val: self.b.ins().floor(quotient) }
+                let quotient = self.b.fdiv(x, y);
+                Known { ty: Ty::Float, val: self.b.floor(quotient) }
             }
             Op::Mod | Op::ModK => {
                 let [x, y] = [x, y].map(|n| self.float(n));
@@ -93,7 +86,7 @@ impl Lowering<'_, '_> {
             // The square that `num::pow` takes for it.
             Op::PowK if is_two(&self.proto.constants[c]) => {
                 let x = self.float(x);
-                Known { ty: Ty::Float, val: self.b.ins().fmul(x, x) }
+                Known { ty: Ty::Float, val: self.b.fmul(x, x) }
             }
             Op::Pow | Op::PowK => {
                 let [x, y] = [x, y].map(|n| self.float(n));
@@ -101,7 +94,7 @@ impl Lowering<'_, '_> {
             }
             Op::Add | Op::AddK | Op::AddI | Op::Sub | Op::SubK | Op::Mul | Op::MulK | Op::Div | Op::DivK => {
                 let [x, y] = [x, y].map(|n| self.float(n));
-                let b = self.b.ins();
+                let b = &mut *self.b;
                 let val = match op {
                     Op::Add | Op::AddK | Op::AddI => b.fadd(x, y),
                     Op::Sub | Op::SubK => b.fsub(x, y),
@@ -138,11 +131,11 @@ impl Lowering<'_, '_> {
     pub(super) fn float_remainder(&mut self, at: usize, x: Value, y: Value) -> Value {
         let [on, whole, other, done] = [(); 4].map(|()| self.b.create_block());
         self.b.set_cold_block(other);
-        let result = self.b.append_block_param(done, types::F64);
-        let bits = self.b.ins().bitcast(types::I64, MemFlagsData::new(), x);
+        let result = self.b.append_block_param(done, Type::F64);
+        let bits = self.b.bitcast(Type::I64, x);
         // Not below zero, nor its negative twin, whose remainder is like it.
         let positive = self.icmp_imm(IntCC::SignedGreaterThanOrEqual, bits, 0);
-        self.b.ins().brif(positive, on, &[], other, &[]);
+        self.b.brif(positive, on, &[], other, &[]);
         self.go_to(on);
         let (int_x, fits) = self.small_whole(x);
         let (divisor, fits) = match self.divisor(at) {
@@ -150,21 +143,21 @@ impl Lowering<'_, '_> {
             None => {
                 let (int_y, small) = self.small_whole(y);
                 let some = self.icmp_imm(IntCC::SignedGreaterThan, int_y, 0);
-                let fits = self.b.ins().band(fits, small);
-                (Ok(int_y), self.b.ins().band(fits, some))
+                let fits = self.b.band(fits, small);
+                (Ok(int_y), self.b.band(fits, some))
             }
         };
-        self.b.ins().brif(fits, whole, &[], other, &[]);
+        self.b.brif(fits, whole, &[], other, &[]);
         self.go_to(whole);
         let rest = match divisor {
-            Ok(y) => self.b.ins().urem(int_x, y),
+            Ok(y) => self.b.urem(int_x, y),
             Err(divisor) => self.divide(Op::ModK, Known { ty: Ty::Int, val: int_x }, divisor).val,
         };
-        let rest = self.b.ins().fcvt_from_sint(types::F64, rest);
-        self.b.ins().jump(done, &[rest.into()]);
+        let rest = self.b.fcvt_from_sint(rest);
+        self.b.jump(done, &[rest]);
         self.go_to(other);
         let rest = self.by_function(layout::float_mod(), &[x, y]);
-        self.b.ins().jump(done, &[rest.into()]);
+        self.b.jump(done, &[rest]);
         self.go_to(done);
         result
     }
@@ -172,17 +165,17 @@ impl Lowering<'_, '_> {
     /// The integer that a float is, and whether it is one, whose magnitude is below [`SMALL`].
     fn small_whole(&mut self, x: Value) -> (Value, Value) {
         // What is too large becomes the largest integer.
-        let int = self.b.ins().fcvt_to_sint_sat(types::I64, x);
-        let back = self.b.ins().fcvt_from_sint(types::F64, int);
-        let same = self.b.ins().fcmp(FloatCC::Equal, back, x);
+        let int = self.b.fcvt_to_sint_sat(x);
+        let back = self.b.fcvt_from_sint(int);
+        let same = self.b.fcmp(FloatCC::Equal, back, x);
         let above = self.iadd_imm(int, SMALL);
         let small = self.icmp_imm(IntCC::UnsignedLessThan, above, 2 * SMALL);
-        (int, self.b.ins().band(same, small))
+        (int, self.b.band(same, small))
     }
 
     /// The float of the number in the slot of register `r`; goes to `slow` if there is none.
     pub(super) fn any_float(&mut self, r: usize, slow: Block) -> Value {
-        self.any_number(r, slow, |this, n| this.b.ins().fcvt_from_sint(types::F64, n))
+        self.any_number(r, slow, |this, n| this.b.fcvt_from_sint(n))
     }
 
     /// The same where an integer becomes a float as told.
@@ -195,37 +188,37 @@ impl Lowering<'_, '_> {
         let base = self.b.use_var(self.base);
         let tag = self.tag_of(r);
         let [float, other, int, done] = [(); 4].map(|()| self.b.create_block());
-        let result = self.b.append_block_param(done, types::F64);
+        let result = self.b.append_block_param(done, Type::F64);
         let is_float = self.icmp_imm(IntCC::Equal, tag, Tag::FLOAT.0 as i64);
-        self.b.ins().brif(is_float, float, &[], other, &[]);
+        self.b.brif(is_float, float, &[], other, &[]);
         self.go_to(float);
-        let val = self.load(types::F64, base, Self::slot(r) + layout::PAYLOAD);
-        self.b.ins().jump(done, &[val.into()]);
+        let val = self.load(Type::F64, base, Self::slot(r) + layout::PAYLOAD);
+        self.b.jump(done, &[val]);
         self.go_to(other);
         let is_int = self.icmp_imm(IntCC::Equal, tag, Tag::INT.0 as i64);
-        self.b.ins().brif(is_int, int, &[], slow, &[]);
+        self.b.brif(is_int, int, &[], slow, &[]);
         self.go_to(int);
         let n = self.payload_of(r);
         let val = convert(self, n);
-        self.b.ins().jump(done, &[val.into()]);
+        self.b.jump(done, &[val]);
         self.go_to(done);
         result
     }
 
     /// The float of a number.
-    pub(super) fn float(&mut self, n: Known) -> crate::backend::clif::Value {
+    pub(super) fn float(&mut self, n: Known) -> crate::ssa::Value {
         match n.ty {
-            Ty::Int => match backend::integer(self.b.func, n.val) {
-                Some(n) => self.b.ins().f64const(n as f64),
-                None => self.b.ins().fcvt_from_sint(types::F64, n.val),
+            Ty::Int => match self.b.func.integer(n.val) {
+                Some(n) => self.b.f64const(n as f64),
+                None => self.b.fcvt_from_sint(n.val),
             },
             _ => n.val,
         }
     }
 
     /// An integer and so many more.
-    pub(super) fn plus(&mut self, val: backend::clif::Value, more: i64) -> backend::clif::Value {
-        match backend::sum(self.b.func, val) {
+    pub(super) fn plus(&mut self, val: crate::ssa::Value, more: i64) -> crate::ssa::Value {
+        match self.b.func.sum(val) {
             Some((val, n)) if n.wrapping_add(more) == 0 => val,
             Some((val, n)) => self.iadd_imm(val, n.wrapping_add(more)),
             None => self.iadd_imm(val, more),
@@ -245,10 +238,10 @@ impl Lowering<'_, '_> {
     pub(super) fn shift(&mut self, at: usize, op: Op, x: Known, y: Known) {
         let a = self.code(at).a() as usize;
         let by = |this: &mut Self, y: Value| match op {
-            Op::Shl => this.b.ins().ishl(x.val, y),
-            _ => this.b.ins().ushr(x.val, y),
+            Op::Shl => this.b.ishl(x.val, y),
+            _ => this.b.ushr(x.val, y),
         };
-        if let Some(n) = backend::integer(self.b.func, y.val)
+        if let Some(n) = self.b.func.integer(y.val)
             && (0..64).contains(&n)
         {
             let val = by(self, y.val);
@@ -275,17 +268,17 @@ impl Lowering<'_, '_> {
         // one.
         let (factor, shift) = reciprocal(divisor as u64);
         let sign = self.sshr_imm(x.val, 63);
-        let positive = self.b.ins().bxor(x.val, sign);
-        let factor = self.b.ins().iconst(types::I64, factor as i64);
-        let high = self.b.ins().umulhi(positive, factor);
+        let positive = self.b.bxor(x.val, sign);
+        let factor = self.b.iconst(Type::I64, factor as i64);
+        let high = self.b.umulhi(positive, factor);
         let high = self.ushr_imm(high, shift as i64);
-        let quotient = self.b.ins().bxor(high, sign);
+        let quotient = self.b.bxor(high, sign);
         if op == Op::IDivK {
             return int(quotient);
         }
-        let d = self.b.ins().iconst(types::I64, divisor);
-        let below = self.b.ins().imul(quotient, d);
-        int(self.b.ins().isub(x.val, below))
+        let d = self.b.iconst(Type::I64, divisor);
+        let below = self.b.imul(quotient, d);
+        int(self.b.isub(x.val, below))
     }
 }
 

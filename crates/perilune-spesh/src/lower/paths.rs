@@ -6,7 +6,7 @@
 //! it never has that of the next.
 
 use super::{Lowering, Ty, Val};
-use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
+use crate::ssa::{Block, IntCC, Type};
 use perilune_vm::Tag;
 use perilune_vm::machine::{End, Path, layout};
 
@@ -30,25 +30,25 @@ impl<'a> Lowering<'a, '_> {
     /// Where the field is that the table inherits along one of these ways, or [`layout::nothing`]; other
     /// tables go to `miss`.
     pub(super) fn inherited(&mut self, table: Val, paths: &[Path], miss: Block) -> Val {
-        let shape = self.load(types::I32, table, layout::TABLE_SHAPE);
-        let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
+        let shape = self.load(Type::I32, table, layout::TABLE_SHAPE);
+        let metatable = self.load(Type::I64, table, layout::TABLE_METATABLE);
         let there = self.icmp_imm(IntCC::NotEqual, metatable, 0);
         self.unless(there, miss);
-        let of_metatable = self.load(types::I32, metatable, layout::TABLE_SHAPE);
+        let of_metatable = self.load(Type::I32, metatable, layout::TABLE_SHAPE);
         let found = self.b.create_block();
-        let address = self.b.append_block_param(found, types::I64);
+        let address = self.b.append_block_param(found, Type::I64);
         for (n, path) in paths.iter().enumerate() {
             let next = if n + 1 == paths.len() { miss } else { self.b.create_block() };
             self.is_shape(shape, path.shape, next);
             if let Some(slot) = path.own {
                 // The leaf gets what it has there by now.
-                let slots = self.load(types::I64, table, layout::TABLE_SLOTS);
-                let tag = self.load(types::I8, slots, Self::slot(slot as usize) + layout::TAG);
+                let slots = self.load(Type::I64, table, layout::TABLE_SLOTS);
+                let tag = self.load(Type::I8, slots, Self::slot(slot as usize) + layout::TAG);
                 let nil = self.icmp_imm(IntCC::Equal, tag, Tag::NIL.0 as i64);
                 self.unless(nil, miss);
             }
             let place = self.along(path, (metatable, of_metatable), next);
-            self.b.ins().jump(found, &[place.into()]);
+            self.b.jump(found, &[place]);
             if next != miss {
                 self.go_to(next);
             }
@@ -65,32 +65,32 @@ impl<'a> Lowering<'a, '_> {
             let (metatable, of_metatable) = match class {
                 None => first,
                 Some(class) => {
-                    let metatable = self.load(types::I64, class, layout::TABLE_METATABLE);
+                    let metatable = self.load(Type::I64, class, layout::TABLE_METATABLE);
                     let there = self.icmp_imm(IntCC::NotEqual, metatable, 0);
                     self.unless(there, next);
-                    (metatable, self.load(types::I32, metatable, layout::TABLE_SHAPE))
+                    (metatable, self.load(Type::I32, metatable, layout::TABLE_SHAPE))
                 }
             };
             self.is_shape(of_metatable, hop.metatable, next);
-            let slots = self.load(types::I64, metatable, layout::TABLE_SLOTS);
+            let slots = self.load(Type::I64, metatable, layout::TABLE_SLOTS);
             let index = Self::slot(hop.index as usize);
-            let tag = self.load(types::I8, slots, index + layout::TAG);
+            let tag = self.load(Type::I8, slots, index + layout::TAG);
             let is_table = self.icmp_imm(IntCC::Equal, tag, Tag::TABLE.0 as i64);
             self.unless(is_table, next);
-            let found = self.load(types::I64, slots, index + layout::PAYLOAD);
-            let own = self.load(types::I32, found, layout::TABLE_SHAPE);
+            let found = self.load(Type::I64, slots, index + layout::PAYLOAD);
+            let own = self.load(Type::I32, found, layout::TABLE_SHAPE);
             self.is_shape(own, hop.class, next);
             class = Some(found);
         }
         match path.end {
             End::Slot(slot) => {
                 let class = class.expect("who has the field is found by a hop");
-                let slots = self.load(types::I64, class, layout::TABLE_SLOTS);
+                let slots = self.load(Type::I64, class, layout::TABLE_SLOTS);
                 return self.iadd_imm(slots, Self::slot(slot as usize) as i64);
             }
             End::Plain => {
                 let class = class.expect("the first table has a metatable");
-                let metatable = self.load(types::I64, class, layout::TABLE_METATABLE);
+                let metatable = self.load(Type::I64, class, layout::TABLE_METATABLE);
                 let plain = self.icmp_imm(IntCC::Equal, metatable, 0);
                 self.unless(plain, next);
             }
@@ -99,13 +99,13 @@ impl<'a> Lowering<'a, '_> {
                     None => first.1,
                     Some(class) => {
                         let metatable = self.metatable(class, next);
-                        self.load(types::I32, metatable, layout::TABLE_SHAPE)
+                        self.load(Type::I32, metatable, layout::TABLE_SHAPE)
                     }
                 };
                 self.is_shape(own, shape, next);
             }
         }
-        self.b.ins().iconst(types::I64, layout::nothing() as i64)
+        self.b.iconst(Type::I64, layout::nothing() as i64)
     }
 
     /// The value at a place that [`Lowering::along`] has told becomes the register of instruction `at`: nil
@@ -115,16 +115,16 @@ impl<'a> Lowering<'a, '_> {
             self.take(at, place, 0, miss);
             return;
         }
-        let tag = self.load(types::I8, place, layout::TAG);
-        let payload = self.load(types::I64, place, layout::PAYLOAD);
+        let tag = self.load(Type::I8, place, layout::TAG);
+        let payload = self.load(Type::I64, place, layout::PAYLOAD);
         let [nil, on] = [(); 2].map(|()| self.b.create_block());
         let there = self.icmp_imm(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
-        self.b.ins().brif(there, on, &[], nil, &[]);
+        self.b.brif(there, on, &[], nil, &[]);
         self.go_to(nil);
-        let nothing = self.b.ins().iconst(types::I64, layout::nothing() as i64);
-        let same = self.b.ins().icmp(IntCC::Equal, place, nothing);
+        let nothing = self.b.iconst(Type::I64, layout::nothing() as i64);
+        let same = self.b.icmp(IntCC::Equal, place, nothing);
         self.unless(same, miss);
-        self.b.ins().jump(on, &[]);
+        self.b.jump(on, &[]);
         self.go_to(on);
         self.put(self.code(at).a() as usize, tag, payload);
     }

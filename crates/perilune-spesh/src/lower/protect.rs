@@ -14,7 +14,7 @@
 
 use super::inline::{Inlined, Pcall, is_call_of_lua, needs};
 use super::{EXITED, Lowering, Register, Val};
-use crate::backend::clif::{InstBuilder, condcodes::IntCC, types};
+use crate::ssa::{IntCC, Type};
 use perilune_syntax::Op;
 use perilune_vm::machine::{LEAVE, Log, Protected, layout};
 use perilune_vm::{Kind, Native, Tag};
@@ -42,15 +42,15 @@ impl<'a> Lowering<'a, '_> {
         self.has_registers(window + needs(log, arguments), leave);
         let (thread, before) = self.nested();
         let vm = self.vm;
-        let calls = self.load(types::I32, vm, layout::VM_NESTED);
-        let all = self.b.ins().iadd(before, calls);
+        let calls = self.load(Type::I32, vm, layout::VM_NESTED);
+        let all = self.b.iadd(before, calls);
         let fits = self.icmp_imm(IntCC::UnsignedLessThan, all, layout::MOST_NESTED as i64);
         self.unless(fits, leave);
         // The last first: each place is above where it comes from.
         for n in (0..arguments).rev() {
             self.pass_register(window + n, function + 1 + n);
         }
-        let tag = self.b.ins().iconst(types::I8, Tag::CLOSURE.0 as i64);
+        let tag = self.b.iconst(Type::I8, Tag::CLOSURE.0 as i64);
         if let Some(handler) = handler {
             self.put(own, tag, handler);
             self.put(function, tag, closure);
@@ -114,8 +114,8 @@ impl<'a> Lowering<'a, '_> {
     /// The running thread, and how many calls of `pcall` it is in.
     fn nested(&mut self) -> (Val, Val) {
         let vm = self.vm;
-        let thread = self.load(types::I64, vm, layout::VM_THREAD);
-        (thread, self.load(types::I32, thread, layout::THREAD_PCALLS))
+        let thread = self.load(Type::I64, vm, layout::VM_THREAD);
+        (thread, self.load(Type::I32, thread, layout::THREAD_PCALLS))
     }
 
     /// The call of `pcall` that the function that is being built was called by is over.
@@ -146,12 +146,12 @@ impl<'a> Lowering<'a, '_> {
         let before = self.iadd_imm(inside, -1);
         let base = self.b.use_var(self.base);
         let at = Self::slot(pcall.window as usize);
-        let none = self.b.ins().iconst(types::I64, 0);
+        let none = self.b.iconst(Type::I64, 0);
         self.store(none, base, layout::FRAME_PC + at);
         self.store(none, base, layout::FRAME_CONSTANTS + at);
-        let word = self.b.ins().iconst(types::I64, pcall.words.0 as i64);
+        let word = self.b.iconst(Type::I64, pcall.words.0 as i64);
         self.store(word, base, layout::FRAME_CALL + at);
-        let wide = self.b.ins().uextend(types::I64, before);
+        let wide = self.b.uextend(Type::I64, before);
         let wide = self.ishl_imm(wide, 32);
         let second = self.bor_imm(wide, pcall.words.1 as i64);
         self.store(second, base, layout::FRAME_TAG1 + at);

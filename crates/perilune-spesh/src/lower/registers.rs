@@ -3,7 +3,7 @@
 
 use super::facts::Fact;
 use super::{EXITED, Known, Lowering, Name, Register, Ty, Val, units};
-use crate::backend::clif::{Block, InstBuilder, MemFlagsData, condcodes::IntCC, types};
+use crate::ssa::{Block, IntCC, Type};
 use perilune_syntax::Constant;
 use perilune_vm::machine::layout;
 
@@ -96,7 +96,7 @@ impl Lowering<'_, '_> {
             true => self.constants,
             false => {
                 let base = self.b.use_var(self.base);
-                self.load(types::I64, base, layout::FRAME_CONSTANTS)
+                self.load(Type::I64, base, layout::FRAME_CONSTANTS)
             }
         }
     }
@@ -107,7 +107,7 @@ impl Lowering<'_, '_> {
             true => self.interrupt,
             false => {
                 let vm = self.vm;
-                self.load(types::I64, vm, layout::VM_INTERRUPT)
+                self.load(Type::I64, vm, layout::VM_INTERRUPT)
             }
         }
     }
@@ -115,8 +115,8 @@ impl Lowering<'_, '_> {
     /// The number that constant `n` is.
     pub(super) fn constant(&mut self, n: usize) -> Option<Known> {
         match self.proto.constants[n] {
-            Constant::Integer(n) => Some(Known { ty: Ty::Int, val: self.b.ins().iconst(types::I64, n) }),
-            Constant::Float(f) => Some(Known { ty: Ty::Float, val: self.b.ins().f64const(f) }),
+            Constant::Integer(n) => Some(Known { ty: Ty::Int, val: self.b.iconst(Type::I64, n) }),
+            Constant::Float(f) => Some(Known { ty: Ty::Float, val: self.b.f64const(f) }),
             _ => None,
         }
     }
@@ -167,7 +167,7 @@ impl Lowering<'_, '_> {
             return tag;
         }
         let base = self.b.use_var(self.base);
-        self.load(types::I8, base, Self::slot(r) + layout::TAG)
+        self.load(Type::I8, base, Self::slot(r) + layout::TAG)
     }
 
     /// Its payload.
@@ -177,7 +177,7 @@ impl Lowering<'_, '_> {
             return payload;
         }
         let base = self.b.use_var(self.base);
-        self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD)
+        self.load(Type::I64, base, Self::slot(r) + layout::PAYLOAD)
     }
 
     /// These are payload and tag of register `r`, and of all that holds the same value.
@@ -214,7 +214,7 @@ impl Lowering<'_, '_> {
         let is = self.icmp_imm(IntCC::Equal, tag, wanted.0 as i64);
         self.unless(is, otherwise);
         let val = match ty {
-            Ty::Float => self.b.ins().bitcast(types::F64, MemFlagsData::new(), payload),
+            Ty::Float => self.b.bitcast(Type::F64, payload),
             _ => payload,
         };
         Known { ty, val }
@@ -222,11 +222,11 @@ impl Lowering<'_, '_> {
 
     /// The same for the value at an address.
     pub(super) fn expect_at(&mut self, address: Val, offset: i32, ty: Ty, otherwise: Block) -> Known {
-        let tag = self.load(types::I8, address, offset + layout::TAG);
+        let tag = self.load(Type::I8, address, offset + layout::TAG);
         let wanted = ty.tag().expect("a known type");
         let is = self.icmp_imm(IntCC::Equal, tag, wanted.0 as i64);
         self.unless(is, otherwise);
-        let class = if ty == Ty::Float { types::F64 } else { types::I64 };
+        let class = if ty == Ty::Float { Type::F64 } else { Type::I64 };
         Known { ty, val: self.load(class, address, offset + layout::PAYLOAD) }
     }
 

@@ -15,10 +15,7 @@
 //! lost 5 to 17%.
 
 use super::Lowering;
-use crate::backend::clif::{
-    AbiParam, CallConv, InstBuilder, SigRef, Signature, StackSlot, StackSlotData, StackSlotKind, Type,
-    Value as Val, types,
-};
+use crate::ssa::{Convention, Sig, Signature, Slot, Type, Value as Val};
 use crate::target;
 use perilune_vm::machine::layout;
 use rustc_hash::FxHashMap as HashMap;
@@ -34,13 +31,13 @@ struct Shape {
 
 impl Shape {
     fn signature(self) -> Signature {
-        let mut signature = Signature::new(if self.rare { CallConv::PreserveAll } else { CallConv::SystemV });
+        let mut signature = Signature::new(if self.rare { Convention::Preserving } else { Convention::C });
         if self.rare {
-            signature.params.extend([AbiParam::new(types::I64); 2]);
+            signature.params.extend([Type::I64; 2]);
         } else {
-            signature.returns = vec![AbiParam::new(self.class); self.results];
+            signature.returns = vec![self.class; self.results];
         }
-        signature.params.resize(signature.params.len() + self.parameters, AbiParam::new(self.class));
+        signature.params.resize(signature.params.len() + self.parameters, self.class);
         signature
     }
 }
@@ -48,9 +45,9 @@ impl Shape {
 /// What calls of the runtime have in common in a function.
 #[derive(Default)]
 pub(super) struct Runtime {
-    signatures: HashMap<Shape, SigRef>,
+    signatures: HashMap<Shape, Sig>,
     /// Where those that are rare leave their results.
-    results: Option<StackSlot>,
+    results: Option<Slot>,
 }
 
 impl Lowering<'_, '_> {
@@ -62,18 +59,18 @@ impl Lowering<'_, '_> {
 
     /// The same where it is common, whatever its block says, or nothing is in registers.
     pub(super) fn common(&mut self, address: usize, arguments: &[Val]) -> Val {
-        let [answer] = self.call_runtime(false, types::I64, address, arguments);
+        let [answer] = self.call_runtime(false, Type::I64, address, arguments);
         answer
     }
 
     /// As [`Self::leaf`], of so many results, two at most.
     pub(super) fn words<const N: usize>(&mut self, address: usize, arguments: &[Val]) -> [Val; N] {
-        self.call_runtime(self.is_rare(), types::I64, address, arguments)
+        self.call_runtime(self.is_rare(), Type::I64, address, arguments)
     }
 
     /// What a function of the program, at this address, makes of floats.
     pub(super) fn by_function(&mut self, address: usize, arguments: &[Val]) -> Val {
-        let [result] = self.call_runtime(self.is_rare(), types::F64, address, arguments);
+        let [result] = self.call_runtime(self.is_rare(), Type::F64, address, arguments);
         result
     }
 
@@ -100,26 +97,23 @@ impl Lowering<'_, '_> {
                 signature
             }
         };
-        let function = self.b.ins().iconst(types::I64, address as i64);
+        let function = self.b.iconst(Type::I64, address as i64);
         if !shape.rare {
-            let call = self.b.ins().call_indirect(signature, function, arguments);
-            return self.b.inst_results(call).try_into().expect("as many results as the signature says");
+            let call = self.b.call_indirect(signature, function, arguments);
+            return self.b.inst_results(call);
         }
-        let slot = *self.runtime.results.get_or_insert_with(|| {
-            let data = StackSlotData::new(StackSlotKind::ExplicitSlot, target::RESULTS_SIZE, 3);
-            self.b.create_sized_stack_slot(data)
-        });
-        let results = self.b.ins().stack_addr(types::I64, slot, 0);
-        let preserving = self.b.ins().iconst(types::I64, target::preserving as *const () as i64);
+        let slot = *self.runtime.results.get_or_insert_with(|| self.b.create_slot(target::RESULTS_SIZE));
+        let results = self.b.stack_addr(slot, 0);
+        let preserving = self.b.iconst(Type::I64, target::preserving as *const () as i64);
         let all: Vec<Val> = [function, results].into_iter().chain(arguments.iter().copied()).collect();
-        self.b.ins().call_indirect(signature, preserving, &all);
-        let first = if class == types::F64 { target::FLOAT_RESULT } else { 0 };
-        std::array::from_fn(|n| self.b.ins().stack_load(types::I64, class, slot, first + 8 * n as i32))
+        self.b.call_indirect(signature, preserving, &all);
+        let first = if class == Type::F64 { target::FLOAT_RESULT } else { 0 };
+        std::array::from_fn(|n| self.b.stack_load(class, slot, first + 8 * n as i32))
     }
 
     /// What is being built is hardly ever run.
     pub(super) fn is_rare(&self) -> bool {
         let block = self.b.current_block();
-        block.is_some_and(|block| self.b.func.layout.is_cold(block))
+        block.is_some_and(|block| self.b.func.is_cold(block))
     }
 }

@@ -13,7 +13,7 @@
 
 use super::facts::Fact;
 use super::{Known, Lowering, Name, Ty};
-use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
+use crate::ssa::{Block, IntCC, Type, Value};
 use perilune_syntax::bytecode::RK_CONST;
 use perilune_syntax::{Constant, Op};
 use perilune_vm::machine::{Cache, NOT_DONE, layout};
@@ -41,19 +41,19 @@ impl Lowering<'_, '_> {
                 None => match self.proto.constants[r] {
                     Constant::Nil => return None,
                     Constant::Boolean(is) => {
-                        let payload = self.b.ins().iconst(types::I64, 0);
+                        let payload = self.b.iconst(Type::I64, 0);
                         return Some(self.of_tag(payload, if is { Tag::TRUE } else { Tag::FALSE }));
                     }
                     _ => {
                         let constants = self.constants();
-                        let payload = self.load(types::I64, constants, Self::slot(r) + layout::PAYLOAD);
+                        let payload = self.load(Type::I64, constants, Self::slot(r) + layout::PAYLOAD);
                         return Some(self.of_tag(payload, Tag::STRING));
                     }
                 },
             },
         };
-        let payload = self.load(types::I64, address, Self::slot(r) + layout::PAYLOAD);
-        let tag = self.load(types::I8, address, Self::slot(r) + layout::TAG);
+        let payload = self.load(Type::I64, address, Self::slot(r) + layout::PAYLOAD);
+        let tag = self.load(Type::I8, address, Self::slot(r) + layout::TAG);
         Some(Stored { payload, tag, known: None })
     }
 
@@ -62,7 +62,7 @@ impl Lowering<'_, '_> {
     }
 
     fn of_tag(&mut self, payload: Value, tag: Tag) -> Stored {
-        let own = self.b.ins().iconst(types::I8, tag.0 as i64);
+        let own = self.b.iconst(Type::I8, tag.0 as i64);
         Stored { payload, tag: own, known: Some(tag) }
     }
 
@@ -151,19 +151,19 @@ impl Lowering<'_, '_> {
         self.b.set_cold_block(tell);
         if stored.known.is_none() {
             let plain = self.icmp_imm(IntCC::UnsignedLessThan, stored.tag, Tag::STRING.0 as i64);
-            self.b.ins().brif(plain, done, &[], old, &[]);
+            self.b.brif(plain, done, &[], old, &[]);
         } else {
-            self.b.ins().jump(old, &[]);
+            self.b.jump(old, &[]);
         }
         self.go_to(old);
         let vm = self.vm;
-        let epoch = self.load(types::I32, object, layout::OBJECT_EPOCH);
-        let current = self.load(types::I32, vm, layout::VM_EPOCH);
-        let same = self.b.ins().icmp(IntCC::Equal, epoch, current);
-        self.b.ins().brif(same, done, &[], tell, &[]);
+        let epoch = self.load(Type::I32, object, layout::OBJECT_EPOCH);
+        let current = self.load(Type::I32, vm, layout::VM_EPOCH);
+        let same = self.b.icmp(IntCC::Equal, epoch, current);
+        self.b.brif(same, done, &[], tell, &[]);
         self.go_to(tell);
         let [] = self.words(layout::store_barrier(), &[vm, object, at]);
-        self.b.ins().jump(done, &[]);
+        self.b.jump(done, &[]);
         self.go_to(done);
     }
 
@@ -185,13 +185,13 @@ impl Lowering<'_, '_> {
         if !fills {
             return self.replace(address, offset, by, slow);
         }
-        let tag = self.load(types::I8, address, offset + layout::TAG);
+        let tag = self.load(Type::I8, address, offset + layout::TAG);
         let there = self.icmp_imm(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
         let [nil, on] = [(); 2].map(|()| self.b.create_block());
-        self.b.ins().brif(there, on, &[], nil, &[]);
+        self.b.brif(there, on, &[], nil, &[]);
         self.go_to(nil);
         self.may_fill(table, slow);
-        self.b.ins().jump(on, &[]);
+        self.b.jump(on, &[]);
         self.go_to(on);
         self.store_stored(by, address, offset);
     }
@@ -210,7 +210,7 @@ impl Lowering<'_, '_> {
 
     /// There is a value, not nil, at an address; else goes to `slow`.
     pub(super) fn is_there(&mut self, address: Value, offset: i32, slow: Block) {
-        let tag = self.load(types::I8, address, offset + layout::TAG);
+        let tag = self.load(Type::I8, address, offset + layout::TAG);
         let there = self.icmp_imm(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
         self.unless(there, slow);
     }
@@ -229,7 +229,7 @@ impl Lowering<'_, '_> {
         let (name, table) = self.table_in(at, a, slow.block);
         let stored = self.stored_or_nil(i.c());
         let fills = self.fills(at, &stored);
-        let what = self.b.ins().iconst(types::I64, layout::FIELD);
+        let what = self.b.iconst(Type::I64, layout::FIELD);
         if site.shapes && self.is_replaced(at) {
             // What adds the field, and tables of other shapes are for a leaf.
             let miss = self.aside();
@@ -260,7 +260,7 @@ impl Lowering<'_, '_> {
                 let slots = self.may_grow(at, (name, table), (slot, slots), to);
                 self.is_writable((Some(name), table), what, &stored, to);
                 self.store_stored(&stored, slots, Self::slot(slot as usize));
-                let after = self.b.ins().iconst(types::I32, shape as i64);
+                let after = self.b.iconst(Type::I32, shape as i64);
                 self.store(after, table, layout::TABLE_SHAPE);
                 if let Some(now) = &mut self.now {
                     now.forget_shapes(at);
@@ -321,17 +321,17 @@ impl Lowering<'_, '_> {
             return slots;
         }
         let last = self.last_field(at, slot);
-        let room = self.load(types::I8, table, layout::TABLE_FIELDS);
+        let room = self.load(Type::I8, table, layout::TABLE_FIELDS);
         let fits = self.icmp_imm(IntCC::UnsignedGreaterThan, room, last as i64);
         let (grows, done) = (self.cold_block(0), self.b.create_block());
-        let there = self.b.append_block_param(done, types::I64);
-        self.b.ins().brif(fits, done, &[slots.into()], grows, &[]);
+        let there = self.b.append_block_param(done, Type::I64);
+        self.b.brif(fits, done, &[slots], grows, &[]);
         self.go_to(grows);
         let vm = self.vm;
-        let count = self.b.ins().iconst(types::I64, last as i64 + 1);
+        let count = self.b.iconst(Type::I64, last as i64 + 1);
         let larger = self.leaf(layout::make_room(), &[vm, table, count]);
         let made = self.icmp_imm(IntCC::NotEqual, larger, NOT_DONE as i64);
-        self.b.ins().brif(made, done, &[larger.into()], slow, &[]);
+        self.b.brif(made, done, &[larger], slow, &[]);
         self.go_to(done);
         self.keep(Fact::Fields(name, last + 1), Vec::new());
         there
@@ -358,7 +358,7 @@ impl Lowering<'_, '_> {
 
     /// A field that the table lacks may be given a value, and that is nobody's business; else goes to `slow`.
     fn may_fill(&mut self, table: Value, slow: Block) {
-        let flags = self.load(types::I8, table, layout::OBJECT_FLAGS);
+        let flags = self.load(Type::I8, table, layout::OBJECT_FLAGS);
         let class = self.band_imm(flags, layout::IS_CLASS as i64);
         let plain = self.icmp_imm(IntCC::Equal, class, 0);
         self.unless(plain, slow);

@@ -8,7 +8,7 @@
 //! is asked for, they are loads. At the end of a string the interpreter does it.
 
 use super::{Known, Lowering, Ty};
-use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
+use crate::ssa::{Block, IntCC, Type, Value};
 use perilune_vm::machine::layout;
 use perilune_vm::{Intrinsic, Tag};
 
@@ -32,21 +32,21 @@ impl Lowering<'_, '_> {
         let slow = self.slow(at);
         self.is_native(a, native, slow.block);
         let string = self.string(first, slow.block);
-        let length = self.load(types::I32, string, layout::STRING_LENGTH);
-        let length = self.b.ins().uextend(types::I64, length);
+        let length = self.load(Type::I32, string, layout::STRING_LENGTH);
+        let length = self.b.uextend(Type::I64, length);
         // Positions from the end are for the interpreter.
         let is_from_start = self.icmp_imm(IntCC::SignedGreaterThan, from.val, 0);
         self.unless(is_from_start, slow.block);
         let last = self.iadd_imm(from.val, wanted - 1);
-        let within = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, last, length);
+        let within = self.b.icmp(IntCC::UnsignedLessThanOrEqual, last, length);
         self.unless(within, slow.block);
-        let asked = self.b.ins().icmp(IntCC::SignedLessThanOrEqual, last, to.val);
+        let asked = self.b.icmp(IntCC::SignedLessThanOrEqual, last, to.val);
         self.unless(asked, slow.block);
-        let address = self.b.ins().iadd(string, from.val);
+        let address = self.b.iadd(string, from.val);
         let bytes: Vec<Value> = (0..wanted)
             .map(|n| {
-                let byte = self.load(types::I8, address, layout::STRING_BYTES + n as i32 - 1);
-                self.b.ins().uextend(types::I64, byte)
+                let byte = self.load(Type::I8, address, layout::STRING_BYTES + n as i32 - 1);
+                self.b.uextend(Type::I64, byte)
             })
             .collect();
         self.forget_changed(at);
@@ -60,18 +60,18 @@ impl Lowering<'_, '_> {
     /// The byte at a position of a string, from its end if the position is negative; that of 0, and what is
     /// beyond the ends, goes to `slow`.
     pub(super) fn byte_at(&mut self, string: Value, position: Value, slow: Block) -> Value {
-        let length = self.load(types::I32, string, layout::STRING_LENGTH);
-        let length = self.b.ins().uextend(types::I64, length);
+        let length = self.load(Type::I32, string, layout::STRING_LENGTH);
+        let length = self.b.uextend(Type::I64, length);
         let from_end = self.icmp_imm(IntCC::SignedLessThan, position, 0);
-        let behind = self.b.ins().iadd(position, length);
+        let behind = self.b.iadd(position, length);
         // That of 0 is past all ends.
         let index = self.iadd_imm(position, -1);
-        let index = self.b.ins().select(from_end, behind, index);
-        let within = self.b.ins().icmp(IntCC::UnsignedLessThan, index, length);
+        let index = self.b.select(from_end, behind, index);
+        let within = self.b.icmp(IntCC::UnsignedLessThan, index, length);
         self.unless(within, slow);
-        let address = self.b.ins().iadd(string, index);
-        let byte = self.load(types::I8, address, layout::STRING_BYTES);
-        self.b.ins().uextend(types::I64, byte)
+        let address = self.b.iadd(string, index);
+        let byte = self.load(Type::I8, address, layout::STRING_BYTES);
+        self.b.uextend(Type::I64, byte)
     }
 
     /// `CALL` of `string.sub` for one byte, if it is that.
@@ -96,12 +96,12 @@ impl Lowering<'_, '_> {
         let byte = self.byte_at(string, position.val, miss.block);
         let vm = self.vm;
         let offset = self.ishl_imm(byte, 3);
-        let place = self.b.ins().iadd(vm, offset);
-        let one = self.load(types::I64, place, layout::VM_BYTES);
+        let place = self.b.iadd(vm, offset);
+        let one = self.load(Type::I64, place, layout::VM_BYTES);
         let there = self.icmp_imm(IntCC::NotEqual, one, 0);
         self.unless(there, miss.block);
         self.forget_changed(at);
-        let tag = self.b.ins().iconst(types::I8, Tag::STRING.0 as i64);
+        let tag = self.b.iconst(Type::I8, Tag::STRING.0 as i64);
         self.put(a, tag, one);
         self.join_with(at, miss, |this| {
             let [payload, tag] = this.quick_form(at, native, &quick, slow.block, false);

@@ -1,7 +1,7 @@
 //! Guards that fail on purpose, and calls before which machine code leaves (`crate::trials`).
 
 use super::Lowering;
-use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
+use crate::ssa::{Block, IntCC, Type};
 use crate::trials::{self, Guards};
 
 impl Lowering<'_, '_> {
@@ -13,15 +13,15 @@ impl Lowering<'_, '_> {
         let fails = match guards {
             Guards::Fail(often) => self.is_due(trials::guards(), often),
             Guards::Random => {
-                let address = self.b.ins().iconst(types::I64, trials::chance() as i64);
-                let chance = self.load(types::I64, address, 0);
-                let multiplier = self.b.ins().iconst(types::I64, trials::MULTIPLIER as i64);
-                let increment = self.b.ins().iconst(types::I64, trials::INCREMENT as i64);
-                let chance = self.b.ins().imul(chance, multiplier);
-                let chance = self.b.ins().iadd(chance, increment);
+                let address = self.b.iconst(Type::I64, trials::chance() as i64);
+                let chance = self.load(Type::I64, address, 0);
+                let multiplier = self.b.iconst(Type::I64, trials::MULTIPLIER as i64);
+                let increment = self.b.iconst(Type::I64, trials::INCREMENT as i64);
+                let chance = self.b.imul(chance, multiplier);
+                let chance = self.b.iadd(chance, increment);
                 self.store(chance, address, 0);
-                let few = self.b.ins().iconst(types::I64, (1u64 << 58) as i64);
-                self.b.ins().icmp(IntCC::UnsignedLessThan, chance, few)
+                let few = self.b.iconst(Type::I64, (1u64 << 58) as i64);
+                self.b.icmp(IntCC::UnsignedLessThan, chance, few)
             }
         };
         self.go_if(fails, otherwise);
@@ -36,20 +36,20 @@ impl Lowering<'_, '_> {
 
     fn go_if(&mut self, condition: super::Val, to: Block) {
         let on = self.b.create_block();
-        self.b.ins().brif(condition, to, &[], on, &[]);
+        self.b.brif(condition, to, &[], on, &[]);
         self.go_to(on);
     }
 
     /// Counts at an address: whether it is one in so many.
     fn is_due(&mut self, address: usize, often: u32) -> super::Val {
-        let address = self.b.ins().iconst(types::I64, address as i64);
-        let count = self.load(types::I32, address, 0);
-        let one = self.b.ins().iconst(types::I32, 1);
-        let count = self.b.ins().iadd(count, one);
-        let often = self.b.ins().iconst(types::I32, often as i32 as i64 & 0xffff_ffff);
-        let due = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, count, often);
-        let none = self.b.ins().iconst(types::I32, 0);
-        let count = self.b.ins().select(due, none, count);
+        let address = self.b.iconst(Type::I64, address as i64);
+        let count = self.load(Type::I32, address, 0);
+        let one = self.b.iconst(Type::I32, 1);
+        let count = self.b.iadd(count, one);
+        let often = self.b.iconst(Type::I32, often as i32 as i64 & 0xffff_ffff);
+        let due = self.b.icmp(IntCC::UnsignedGreaterThanOrEqual, count, often);
+        let none = self.b.iconst(Type::I32, 0);
+        let count = self.b.select(due, none, count);
         self.store(count, address, 0);
         due
     }

@@ -30,10 +30,10 @@ use super::exits::Exit;
 use super::facts::{Fact, Name};
 use super::stores::Stored;
 use super::{EXITED, Known, Lowering, Register, Ty, lists};
-use crate::backend::clif::{Block, InstBuilder, Value, Variable, condcodes::IntCC, types};
 use crate::live;
 use crate::places::Built;
 use crate::report;
+use crate::ssa::{Block, IntCC, Type, Value, Variable};
 use perilune_syntax::bytecode::RK_CONST;
 use perilune_syntax::operands::Registers;
 use perilune_syntax::{Constant, Op};
@@ -157,16 +157,16 @@ impl Lowering<'_, '_> {
     /// So many bytes are not allocated.
     pub(super) fn count_unmade(&mut self, bytes: i32) {
         let vm = self.vm;
-        let left = self.load(types::I64, vm, layout::VM_UNMADE);
+        let left = self.load(Type::I64, vm, layout::VM_UNMADE);
         let left = self.iadd_imm(left, -bytes as i64);
         self.store(left, vm, layout::VM_UNMADE);
         let more = self.icmp_imm(IntCC::SignedGreaterThanOrEqual, left, 0);
         let (on, tell) = (self.b.create_block(), self.cold_block(0));
-        self.b.ins().brif(more, on, &[], tell, &[]);
+        self.b.brif(more, on, &[], tell, &[]);
         self.go_to(tell);
         let vm = self.copied(vm);
         self.leaf(layout::count_unmade(), &[vm]);
-        self.b.ins().jump(on, &[]);
+        self.b.jump(on, &[]);
         self.go_to(on);
     }
 
@@ -292,7 +292,7 @@ impl Lowering<'_, '_> {
     /// Where a part is: a word or a reference; a float; the tag.
     fn part_variables(&mut self, name: Name, n: usize) -> [Variable; 3] {
         let b = &mut *self.b;
-        let all = [types::I64, types::F64, types::I8];
+        let all = [Type::I64, Type::F64, Type::I8];
         *self.parts.entry((name, n)).or_insert_with(|| all.map(|ty| b.declare_var(ty)))
     }
 
@@ -300,12 +300,12 @@ impl Lowering<'_, '_> {
     fn part(&mut self, name: Name, n: usize, part: Part) -> Stored {
         let [word, float, tag] = self.part_variables(name, n);
         let payload = match part.0 {
-            Some(Tag::NIL) => self.b.ins().iconst(types::I64, 0),
+            Some(Tag::NIL) => self.b.iconst(Type::I64, 0),
             Some(Tag::FLOAT) => self.b.use_var(float),
             _ => self.b.use_var(word),
         };
         let tag = match part.0 {
-            Some(tag) => self.b.ins().iconst(types::I8, tag.0 as i64),
+            Some(tag) => self.b.iconst(Type::I8, tag.0 as i64),
             None => self.b.use_var(tag),
         };
         Stored { payload, tag, known: part.0 }
@@ -490,7 +490,7 @@ impl Lowering<'_, '_> {
         else {
             return false;
         };
-        let val = self.b.ins().iconst(types::I64, unmade.elements.len() as i64);
+        let val = self.b.iconst(Type::I64, unmade.elements.len() as i64);
         self.define(i.a() as usize, Known { ty: Ty::Int, val });
         true
     }
@@ -510,7 +510,7 @@ impl Lowering<'_, '_> {
             let is_its = |path: &&Path| path.shape == shape && path.own.is_none();
             let Some(path) = paths.iter().find(is_its) else { return false };
             let metatable = self.metatable_of(name);
-            let of_metatable = self.load(types::I32, metatable, layout::TABLE_SHAPE);
+            let of_metatable = self.load(Type::I32, metatable, layout::TABLE_SHAPE);
             let place = self.along(path, (metatable, of_metatable), exit);
             self.take_found(at, place, std::slice::from_ref(path), exit);
             return true;
@@ -520,7 +520,7 @@ impl Lowering<'_, '_> {
         let fact = Fact::Class(name, self.frame, d, node);
         if !self.has(fact) {
             let metatable = self.metatable_of(name);
-            let shape = self.b.ins().iconst(types::I64, shape as i64);
+            let shape = self.b.iconst(Type::I64, shape as i64);
             let place = self.class_in_cache((shape, metatable), d, node, exit);
             self.keep(fact, vec![place]);
         }
@@ -577,7 +577,7 @@ impl Lowering<'_, '_> {
         self.shapes.insert(shape);
         if unmade.has_metatable {
             let metatable = self.metatable_of(name);
-            let absent = self.load(types::I8, metatable, layout::TABLE_ABSENT);
+            let absent = self.load(Type::I8, metatable, layout::TABLE_ABSENT);
             let none = self.band_imm(absent, layout::NO_NEWINDEX as i64);
             self.unless(none, exit);
         }
@@ -678,7 +678,7 @@ impl Lowering<'_, '_> {
                 let tag = match stored.known {
                     Some(tag) => Ok(tag),
                     None => {
-                        let tag = this.b.ins().uextend(types::I64, stored.tag);
+                        let tag = this.b.uextend(Type::I64, stored.tag);
                         Err(store(this, tag))
                     }
                 };

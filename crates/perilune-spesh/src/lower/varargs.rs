@@ -2,7 +2,7 @@
 
 use super::facts::Fact;
 use super::{EXITED, Known, Lowering, Register, State, Ty, Val};
-use crate::backend::clif::{InstBuilder, MemFlagsData, condcodes::IntCC, types};
+use crate::ssa::{IntCC, Type};
 use perilune_syntax::{Constant, Op};
 use perilune_vm::machine::{CODES, layout};
 use perilune_vm::{Intrinsic, Tag};
@@ -21,14 +21,14 @@ impl Lowering<'_, '_> {
         let pc = self.position(at);
         let (vm, base) = (self.vm, self.b.use_var(self.base));
         let constants = self.constants();
-        let registers = self.b.ins().iconst(types::I64, self.proto.max_stack as i64);
+        let registers = self.b.iconst(Type::I64, self.proto.max_stack as i64);
         let base = self.leaf(layout::move_up(), &[vm, base, constants, pc, registers]);
         let [on, out] = [(); 2].map(|()| self.b.create_block());
         self.b.set_cold_block(out);
         let moved = self.icmp_imm(IntCC::UnsignedGreaterThanOrEqual, base, CODES as i64);
-        self.b.ins().brif(moved, on, &[], out, &[]);
+        self.b.brif(moved, on, &[], out, &[]);
         self.go_to(out);
-        self.b.ins().return_(&[base]);
+        self.b.return_(&[base]);
         self.go_to(on);
         self.b.def_var(self.base, base);
     }
@@ -40,16 +40,16 @@ impl Lowering<'_, '_> {
             return base;
         }
         let shift = self.has_moved_by();
-        self.b.ins().isub(base, shift)
+        self.b.isub(base, shift)
     }
 
     /// How far the frame has moved, in bytes.
     fn has_moved_by(&mut self) -> Val {
         let base = self.b.use_var(self.base);
-        let shift = self.load(types::I32, base, layout::FRAME_SHIFT);
-        let shift = self.b.ins().uextend(types::I64, shift);
-        let size = self.b.ins().iconst(types::I64, layout::VALUE_SIZE.trailing_zeros() as i64);
-        self.b.ins().ishl(shift, size)
+        let shift = self.load(Type::I32, base, layout::FRAME_SHIFT);
+        let shift = self.b.uextend(Type::I64, shift);
+        let size = self.b.iconst(Type::I64, layout::VALUE_SIZE.trailing_zeros() as i64);
+        self.b.ishl(shift, size)
     }
 
     /// `VARARG`: some of the extra arguments, or all of them up to the top.
@@ -72,19 +72,19 @@ impl Lowering<'_, '_> {
         }
         for n in 0..wanted - 1 {
             let [there, none, done] = [(); 3].map(|()| self.b.create_block());
-            let payload = self.b.append_block_param(done, types::I64);
-            let tag = self.b.append_block_param(done, types::I8);
+            let payload = self.b.append_block_param(done, Type::I64);
+            let tag = self.b.append_block_param(done, Type::I8);
             let lies = n as i32 * layout::VALUE_SIZE;
             let is = self.icmp_imm(IntCC::UnsignedGreaterThan, bytes, lies as i64);
-            self.b.ins().brif(is, there, &[], none, &[]);
+            self.b.brif(is, there, &[], none, &[]);
             self.go_to(there);
-            let own = self.load(types::I64, first, lies + layout::PAYLOAD);
-            let own_tag = self.load(types::I8, first, lies + layout::TAG);
-            self.b.ins().jump(done, &[own.into(), own_tag.into()]);
+            let own = self.load(Type::I64, first, lies + layout::PAYLOAD);
+            let own_tag = self.load(Type::I8, first, lies + layout::TAG);
+            self.b.jump(done, &[own, own_tag]);
             self.go_to(none);
-            let zero = self.b.ins().iconst(types::I64, 0);
-            let nil = self.b.ins().iconst(types::I8, Tag::NIL.0 as i64);
-            self.b.ins().jump(done, &[zero.into(), nil.into()]);
+            let zero = self.b.iconst(Type::I64, 0);
+            let nil = self.b.iconst(Type::I8, Tag::NIL.0 as i64);
+            self.b.jump(done, &[zero, nil]);
             self.go_to(done);
             self.store(payload, base, Self::slot(a + n) + layout::PAYLOAD);
             self.store(tag, base, Self::slot(a + n) + layout::TAG);
@@ -122,13 +122,13 @@ impl Lowering<'_, '_> {
             let (first, count) = self.own().extra();
             (first..first + count).for_each(|r| self.flush(r));
             let [start, end] = [first, first + count].map(|r| self.iadd_imm(base, Self::slot(r) as i64));
-            return (start, end, self.b.ins().iconst(types::I64, Self::slot(count) as i64));
+            return (start, end, self.b.iconst(Type::I64, Self::slot(count) as i64));
         }
         let shift = self.has_moved_by();
         let fixed = (layout::GAP + self.proto.num_params as i32) * layout::VALUE_SIZE;
         let bytes = self.iadd_imm(shift, -fixed as i64);
         let end = self.iadd_imm(base, layout::FRAME_FUNCTION as i64);
-        (self.b.ins().isub(end, bytes), end, bytes)
+        (self.b.isub(end, bytes), end, bytes)
     }
 
     /// `select(n, ...)` and `select("#", ...)`, of which one value is wanted: the `VARARG` at `at` and the
@@ -166,8 +166,8 @@ impl Lowering<'_, '_> {
         let exit = self.exit_block(at, EXITED);
         self.is_native(a, native, exit);
         let (first, _, bytes) = self.where_extra_arguments_are();
-        let shift = self.b.ins().iconst(types::I64, layout::VALUE_SIZE.trailing_zeros() as i64);
-        let total = self.b.ins().ushr(bytes, shift);
+        let shift = self.b.iconst(Type::I64, layout::VALUE_SIZE.trailing_zeros() as i64);
+        let total = self.b.ushr(bytes, shift);
         let Some(number) = number.filter(|_| !counts) else {
             self.forget_changed(at);
             self.forget_changed(call);
@@ -178,29 +178,29 @@ impl Lowering<'_, '_> {
             }
             return true;
         };
-        let from_end = self.b.ins().iadd(total, number.val);
+        let from_end = self.b.iadd(total, number.val);
         let from_start = self.iadd_imm(number.val, -1);
         let negative = self.icmp_imm(IntCC::SignedLessThan, number.val, 0);
-        let index = self.b.ins().select(negative, from_end, from_start);
+        let index = self.b.select(negative, from_end, from_start);
         let [there, none, nil, done] = [(); 4].map(|()| self.b.create_block());
-        let payload = self.b.append_block_param(done, types::I64);
-        let tag = self.b.append_block_param(done, types::I8);
-        let within = self.b.ins().icmp(IntCC::UnsignedLessThan, index, total);
-        self.b.ins().brif(within, there, &[], none, &[]);
+        let payload = self.b.append_block_param(done, Type::I64);
+        let tag = self.b.append_block_param(done, Type::I8);
+        let within = self.b.icmp(IntCC::UnsignedLessThan, index, total);
+        self.b.brif(within, there, &[], none, &[]);
         self.go_to(there);
-        let offset = self.b.ins().ishl(index, shift);
-        let address = self.b.ins().iadd(first, offset);
-        let own = self.load(types::I64, address, layout::PAYLOAD);
-        let own_tag = self.load(types::I8, address, layout::TAG);
-        self.b.ins().jump(done, &[own.into(), own_tag.into()]);
+        let offset = self.b.ishl(index, shift);
+        let address = self.b.iadd(first, offset);
+        let own = self.load(Type::I64, address, layout::PAYLOAD);
+        let own_tag = self.load(Type::I8, address, layout::TAG);
+        self.b.jump(done, &[own, own_tag]);
         // Behind the last one there is none; before the first one is an error.
         self.go_to(none);
         let behind = self.icmp_imm(IntCC::SignedGreaterThan, number.val, 0);
-        self.b.ins().brif(behind, nil, &[], exit, &[]);
+        self.b.brif(behind, nil, &[], exit, &[]);
         self.go_to(nil);
-        let zero = self.b.ins().iconst(types::I64, 0);
-        let nil = self.b.ins().iconst(types::I8, Tag::NIL.0 as i64);
-        self.b.ins().jump(done, &[zero.into(), nil.into()]);
+        let zero = self.b.iconst(Type::I64, 0);
+        let nil = self.b.iconst(Type::I8, Tag::NIL.0 as i64);
+        self.b.jump(done, &[zero, nil]);
         self.go_to(done);
         let ty = self.result(call);
         if let Some(wanted) = ty.tag() {
@@ -213,7 +213,7 @@ impl Lowering<'_, '_> {
         match ty {
             Ty::Any => self.put(a, tag, payload),
             Ty::Float => {
-                let val = self.b.ins().bitcast(types::F64, MemFlagsData::new(), payload);
+                let val = self.b.bitcast(Type::F64, payload);
                 self.define(a, Known { ty, val });
             }
             _ => self.define(a, Known { ty, val: payload }),
@@ -229,10 +229,10 @@ impl Lowering<'_, '_> {
         let (vm, base) = (self.vm, self.b.use_var(self.base));
         let a = self.code(at).a() as usize;
         let to = self.iadd_imm(base, Self::slot(a) as i64);
-        let top = self.b.ins().iadd(to, bytes);
-        let limit = self.load(types::I64, vm, layout::VM_STACK_LIMIT);
+        let top = self.b.iadd(to, bytes);
+        let limit = self.load(Type::I64, vm, layout::VM_STACK_LIMIT);
         let above = self.iadd_imm(top, layout::VALUE_SIZE as i64);
-        let fits = self.b.ins().icmp(IntCC::UnsignedLessThan, above, limit);
+        let fits = self.b.icmp(IntCC::UnsignedLessThan, above, limit);
         self.unless(fits, slow.block);
         self.store(top, vm, layout::VM_TOP);
         self.move_values(first, end, to);
@@ -245,19 +245,19 @@ impl Lowering<'_, '_> {
     /// overlap. Where they end then.
     pub(super) fn move_values(&mut self, from: Val, end: Val, to: Val) -> Val {
         let [head, next, done] = [(); 3].map(|()| self.b.create_block());
-        let source = self.b.append_block_param(head, types::I64);
-        let target = self.b.append_block_param(head, types::I64);
-        self.b.ins().jump(head, &[from.into(), to.into()]);
+        let source = self.b.append_block_param(head, Type::I64);
+        let target = self.b.append_block_param(head, Type::I64);
+        self.b.jump(head, &[from, to]);
         self.come_round_to(head);
-        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, source, end);
-        self.b.ins().brif(more, next, &[], done, &[]);
+        let more = self.b.icmp(IntCC::UnsignedLessThan, source, end);
+        self.b.brif(more, next, &[], done, &[]);
         self.go_to(next);
-        let payload = self.load(types::I64, source, layout::PAYLOAD);
-        let tag = self.load(types::I8, source, layout::TAG);
+        let payload = self.load(Type::I64, source, layout::PAYLOAD);
+        let tag = self.load(Type::I8, source, layout::TAG);
         self.store(payload, target, layout::PAYLOAD);
         self.store(tag, target, layout::TAG);
         let [source, after] = [source, target].map(|p| self.iadd_imm(p, layout::VALUE_SIZE as i64));
-        self.b.ins().jump(head, &[source.into(), after.into()]);
+        self.b.jump(head, &[source, after]);
         self.go_to(done);
         target
     }
@@ -294,7 +294,7 @@ impl Lowering<'_, '_> {
         let is_positioned = after.facts.contains(&Fact::Position(0));
         after.facts = held.iter().map(|(fact, _)| *fact).collect();
         let joined = self.b.create_block();
-        self.b.ins().jump(joined, &[]);
+        self.b.jump(joined, &[]);
         self.go_to(entry);
         if let Some(now) = &mut self.now {
             now.registers.fill(Register::UNKNOWN);
@@ -309,7 +309,7 @@ impl Lowering<'_, '_> {
                 after.facts.remove(&fact);
             }
         }
-        self.b.ins().jump(joined, &[]);
+        self.b.jump(joined, &[]);
         if is_positioned {
             after.facts.insert(Fact::Position(0));
         }

@@ -1,4 +1,4 @@
-//! What knows the processor. A port to another one begins here and in the feature list of `Cargo.toml`.
+//! What knows the processor. A port to another one begins here and in `linear.rs`.
 
 /// What code memory is filled with where no code lies: an instruction of one byte that traps (`int3`). A jump
 /// through an address that is no longer valid stops the process where it happens, rather than running what
@@ -22,25 +22,14 @@ pub const ELF_MACHINE: u32 = 62;
 /// much. A processor without coherent caches needs the cache maintenance here, and `membarrier(SYNC_CORE)`.
 pub fn publish(_address: usize, _len: usize) {}
 
-/// What the code generator may use of the processor at hand, in its own names. An error says what is missing
-/// that it cannot do without.
-pub fn features() -> Result<Vec<&'static str>, &'static str> {
-    macro_rules! present {
-        ($($name:tt => $flag:literal),*) => {
-            [$(($flag, std::arch::is_x86_feature_detected!($name))),*]
-        };
+/// Whether the processor has all that machine code is made of; an error says what is missing.
+pub fn supported() -> Result<(), &'static str> {
+    // It rounds floats to integers. (A fused multiply-add is never used: it rounds once where the interpreter
+    // rounds twice.)
+    match std::arch::is_x86_feature_detected!("sse4.1") {
+        true => Ok(()),
+        false => Err("the processor has no SSE4.1"),
     }
-    // Without SSE4.1 rounding becomes a call of a library function that we do not have.
-    if !std::arch::is_x86_feature_detected!("sse4.1") {
-        return Err("the processor has no SSE4.1");
-    }
-    // No fused multiply-add: it rounds once where the interpreter rounds twice.
-    let all = present! {
-        "sse3" => "has_sse3", "ssse3" => "has_ssse3", "sse4.1" => "has_sse41", "sse4.2" => "has_sse42",
-        "avx" => "has_avx", "avx2" => "has_avx2",
-        "popcnt" => "has_popcnt", "bmi1" => "has_bmi1", "bmi2" => "has_bmi2", "lzcnt" => "has_lzcnt"
-    };
-    Ok(all.into_iter().filter(|(_, is)| *is).map(|(flag, _)| flag).collect())
 }
 
 /// Whether operations of floats may have their result somewhere else than their first operand.
@@ -56,8 +45,7 @@ pub const FLOAT_RESULT: i32 = 16;
 /// Calls a function by the convention of C: its address, and that of [`RESULTS_SIZE`] bytes for what it gives
 /// back, are the first two words; then come its own parameters, five words and eight floats at most. Behind
 /// it every register holds what it held before, of those for vectors the first 64 bits: machine code has no
-/// wider values. This is what Cranelift takes for granted of its convention `PreserveAll`, and more than it
-/// asks of the callee's.
+/// wider values ([`crate::ssa::Convention::Preserving`]).
 ///
 /// Nothing unwinds through it.
 ///

@@ -75,7 +75,7 @@ pub(in crate::linear) struct Step {
 struct Decoder<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// 0, or one of `66` and `F2`.
+    /// 0, or one of `66`, `F2` and `F3`.
     prefix: u8,
     /// 0 if there is none.
     rex: u8,
@@ -183,7 +183,7 @@ impl Decoder<'_> {
         if matches!(opcode, 0xC4 | 0xC5) {
             return self.with_three_operands(opcode);
         }
-        if matches!(opcode, 0x66 | 0xF2) {
+        if matches!(opcode, 0x66 | 0xF2 | 0xF3) {
             (self.prefix, opcode) = (opcode, self.byte()?);
         }
         if opcode & 0xF0 == 0x40 {
@@ -340,6 +340,10 @@ impl Decoder<'_> {
             (0xF2, 0x2A) => {
                 let (reg, rm) = self.operands()?;
                 kept(compute(&[rm.integer()], &[At::Float(reg)], &[]))
+            }
+            (0xF2 | 0xF3, 0x5A) => {
+                let (reg, rm) = self.operands()?;
+                kept(compute(&[rm.float()], &[At::Float(reg)], &[]))
             }
             (0xF2, 0x2C) => {
                 let (reg, rm) = self.operands()?;

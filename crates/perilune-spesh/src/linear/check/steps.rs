@@ -6,7 +6,7 @@ use super::super::moves::Spot;
 use super::decode::{self, At, Does};
 use super::state::{Shown, What};
 use super::{Checker, Done, Read, kept};
-use crate::backend::clif::{CallConv, InstructionData, Opcode, Value};
+use crate::ssa::{Convention, Data, Opcode, Value};
 use perilune_vm::machine::KEEPS;
 
 /// Where words and floats are that are given one after the other.
@@ -275,17 +275,15 @@ impl Checker<'_, '_> {
     /// Whether anything may be moved here, and what it is wanted for is looked at later: what is passed, and
     /// what is saved by a store that needs its register.
     fn may_move(&self) -> bool {
-        let opcode = self.data().map(InstructionData::opcode);
-        let passes = |opcode: Opcode| opcode.is_call() || opcode.is_return() || opcode.can_store();
+        let opcode = self.data().map(Data::opcode);
+        let passes = |opcode: Opcode| opcode.is_call() || opcode == Opcode::Return || opcode.can_store();
         self.way.is_some() || opcode.is_none_or(passes)
     }
 
     /// What it is shifted by is in its register.
     fn shifts(&mut self, sources: &[At]) -> Done {
         let shift = match self.data() {
-            Some(&InstructionData::Binary { opcode: Opcode::Ishl | Opcode::Ushr | Opcode::Sshr, args }) => {
-                args
-            }
+            Some(&Data::Binary { opcode: Opcode::Ishl | Opcode::Ushr | Opcode::Sshr, args }) => args,
             _ => return Ok(()),
         };
         let by = self.what(shift[1]);
@@ -312,10 +310,10 @@ impl Checker<'_, '_> {
     }
 
     fn has_arguments(&mut self) -> Done {
-        let Some(InstructionData::CallIndirect { .. }) = self.data() else {
+        let Some(&Data::Call { args, .. }) = self.data() else {
             return self.wrong("a call that is none");
         };
-        let args = self.form.func.dfg.inst_args(self.inst().expect("a call"));
+        let args = self.form.func.list(args);
         let (mut places, mut on_stack) = (arguments(), self.state.stack);
         for &value in &args[1..] {
             let spot = places.next(self.is_float(value)).unwrap_or_else(|| {
@@ -327,11 +325,24 @@ impl Checker<'_, '_> {
         Ok(())
     }
 
-    /// The code is left: each value that is to be stored is where it has been told to be.
+    /// The code is left: each value that is to be stored is where it has been told to be, and the frame's base in
+    /// its register, from which the caller's is found.
     pub(super) fn departs(&mut self) -> Done {
         if self.is_reached {
+            let frame = [
+                (Spot::Integer(RBP), What::Address(0)),
+                (Spot::Slot(0), What::Kept(RBP)),
+                (Spot::Integer(KEEPS), What::Kept(KEEPS)),
+            ];
+            if let Some(&(spot, _)) = frame.iter().find(|&&(spot, what)| !self.state.holds(spot, what)) {
+                return self.wrong(format!("the frame cannot be left: {}", self.held_at(spot)));
+            }
+            if self.state.stack % 16 != 0 {
+                return self.wrong("the stack is not where a call needs it");
+            }
             let at = 4 * self.number.unwrap_or_default();
-            for &value in &self.form.func.dfg.inst_args(self.inst().expect("a departure"))[1..] {
+            let args = self.data().map_or(&[][..], |data| self.form.func.args(data));
+            for &value in &args[1..] {
                 if let Some(name) = self.form.name(value) {
                     self.has(value, self.home(name, at))?;
                 }
@@ -347,11 +358,9 @@ impl Checker<'_, '_> {
         if self.state.stack % 16 != 0 {
             return self.wrong("the stack is not where a call needs it");
         }
-        let Some(&InstructionData::CallIndirect { sig_ref, .. }) = self.data() else {
-            unreachable!("a call")
-        };
-        let convention = self.form.func.dfg.signatures[sig_ref].call_conv;
-        let keeps_all = convention == CallConv::PreserveAll;
+        let Some(&Data::Call { sig, .. }) = self.data() else { unreachable!("a call") };
+        let convention = self.form.func.signature_of(sig).convention;
+        let keeps_all = convention == Convention::Preserving;
         let kept = kept(convention);
         let lowest = self.lowest;
         self.state.held.retain(|&(spot, what)| match spot {
@@ -363,7 +372,7 @@ impl Checker<'_, '_> {
         self.unread.clear();
         self.state.compared = false;
         let (mut places, mut count) = (results(), [0, 2]);
-        for &result in self.form.func.dfg.inst_results(self.inst().expect("a call")) {
+        for result in self.form.func.results(self.inst().expect("a call")) {
             let is_float = self.is_float(result);
             let Some(spot) = places.next(is_float) else { return self.wrong("a result on the stack") };
             self.state.add(spot, What::Result(count[is_float as usize]));
@@ -373,12 +382,9 @@ impl Checker<'_, '_> {
     }
 
     fn has_results(&self) -> Done {
-        let inst = match (self.inst(), self.data()) {
-            (Some(inst), Some(InstructionData::MultiAry { opcode: Opcode::Return, .. })) => inst,
-            _ => return self.wrong("a return that is none"),
-        };
+        let Some(&Data::Return { args }) = self.data() else { return self.wrong("a return that is none") };
         let mut places = results();
-        for &value in self.form.func.dfg.inst_args(inst) {
+        for &value in self.form.func.list(args) {
             let Some(spot) = places.next(self.is_float(value)) else {
                 return self.wrong("a result on the stack");
             };
@@ -393,7 +399,7 @@ impl Checker<'_, '_> {
             return self.wrong(format!("the stack is left {} bytes off", self.state.stack - 8));
         }
         let is_other = |r: &&Reg| !self.state.holds(Spot::Integer(**r), What::Kept(**r));
-        if let Some(&r) = kept(self.form.func.signature.call_conv).iter().find(is_other) {
+        if let Some(&r) = kept(self.form.func.signature.convention).iter().find(is_other) {
             return self.wrong(format!("a register is not as it was: {}", self.held_at(Spot::Integer(r))));
         }
         self.is_reached = false;

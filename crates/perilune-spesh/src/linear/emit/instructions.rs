@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::backend;
+use crate::ssa::List;
 use perilune_vm::machine::{Home as At, Saved};
 
 impl Emitter<'_, '_> {
@@ -10,9 +11,9 @@ impl Emitter<'_, '_> {
     /// Sets the flags by this value, if it is a condition that is part of who asks; else by whether it is 0.
     pub(super) fn flags(&mut self, condition: Value) -> Flags {
         match self.form.within(condition) {
-            Some(&InstructionData::IntCompare { cond, args, .. }) => self.compare(cond, args),
-            Some(&InstructionData::FloatCompare { cond, args, .. }) => self.compare_floats(cond, args),
-            Some(&InstructionData::Binary { opcode: Opcode::Band, args }) => {
+            Some(&Data::CompareInts { cond, args, .. }) => self.compare(cond, args),
+            Some(&Data::CompareFloats { cond, args, .. }) => self.compare_floats(cond, args),
+            Some(&Data::Binary { opcode: Opcode::Band, args }) => {
                 self.test(args);
                 Flags::One(Cc::NOT_EQUAL)
             }
@@ -64,9 +65,7 @@ impl Emitter<'_, '_> {
 
     fn compare(&mut self, cond: IntCC, args: [Value; 2]) -> Flags {
         let zero = self.form.integer(args[1]) == Some(0);
-        if zero
-            && let Some(&InstructionData::Binary { opcode: Opcode::Band, args }) = self.form.within(args[0])
-        {
+        if zero && let Some(&Data::Binary { opcode: Opcode::Band, args }) = self.form.within(args[0]) {
             self.test(args);
             return Flags::One(condition(cond));
         }
@@ -116,7 +115,7 @@ impl Emitter<'_, '_> {
             }
             (Operand::Constant(a), b) => {
                 let Operand::Constant(b) = b else { unreachable!("a constant comes second") };
-                self.asm.mov_immediate(SCRATCH, i64::from(holds(cond, a, b)), true);
+                self.asm.mov_immediate(SCRATCH, i64::from(cond.holds(a, b)), true);
                 self.asm.alu_immediate(Alu::Cmp, Width::W64, Rm::Reg(SCRATCH), 0);
                 return Flags::One(Cc::NOT_EQUAL);
             }
@@ -155,45 +154,42 @@ impl Emitter<'_, '_> {
 
     pub(super) fn instruction(&mut self, place: usize, inst: Inst) {
         match *self.form.data(inst) {
-            InstructionData::Load { arg, offset, .. } => {
-                let (mem, to) = (self.address(arg, offset.into()), self.result(inst));
-                let ty = self.form.ty(self.form.func.dfg.first_result(inst));
+            Data::Load { arg, offset, .. } => {
+                let (mem, to) = (self.address(arg, offset), self.result(inst));
+                let ty = self.form.ty(self.form.func.result(inst).expect("it makes something"));
                 match ty.is_float() {
                     true => self.asm.load_float(to, mem),
                     false => self.asm.load(width(ty), to, mem),
                 }
             }
-            InstructionData::Store { opcode, args, offset, .. } => {
-                let ty = if opcode == Opcode::Istore8 { types::I8 } else { self.form.ty(args[0]) };
-                self.store(width(ty), args, offset.into());
+            Data::Store { opcode, args, offset, .. } => {
+                let ty = if opcode == Opcode::Istore8 { Type::I8 } else { self.form.ty(args[0]) };
+                self.store(width(ty), args, offset);
             }
-            InstructionData::Binary { opcode, args } => self.binary(inst, opcode, args),
-            InstructionData::Unary { opcode, arg } | InstructionData::LoadNoOffset { opcode, arg, .. } => {
-                self.unary(inst, opcode, arg);
-            }
-            InstructionData::IntCompare { .. } | InstructionData::FloatCompare { .. } => {
+            Data::Binary { opcode, args } => self.binary(inst, opcode, args),
+            Data::Unary { opcode, arg } => self.unary(inst, opcode, arg),
+            Data::CompareInts { .. } | Data::CompareFloats { .. } => {
                 let flags = match *self.form.data(inst) {
-                    InstructionData::IntCompare { cond, args, .. } => self.compare(cond, args),
-                    InstructionData::FloatCompare { cond, args, .. } => self.compare_floats(cond, args),
+                    Data::CompareInts { cond, args, .. } => self.compare(cond, args),
+                    Data::CompareFloats { cond, args, .. } => self.compare_floats(cond, args),
                     _ => unreachable!("a comparison"),
                 };
                 let to = self.result(inst);
                 self.set(flags, to);
             }
-            InstructionData::Ternary { args, .. } => self.select(inst, args),
-            InstructionData::Jump { .. } => self.go_on(place, 0),
-            InstructionData::Brif { arg, .. } => {
+            Data::Select { args } => self.select(inst, args),
+            Data::Jump { .. } => self.go_on(place, 0),
+            Data::Branch { arg, .. } => {
                 let flags = self.flags(arg);
                 self.branch(place, flags);
             }
-            InstructionData::MultiAry { opcode: Opcode::Return, .. } => self.give_back(inst),
-            InstructionData::CallIndirect { opcode, .. } => self.call(inst, opcode),
-            InstructionData::Trap { .. } if self.has_departed() => {}
-            InstructionData::Trap { .. } => {
+            Data::Return { args } => self.give_back(args),
+            Data::Call { opcode, args, .. } => self.call(inst, opcode, args),
+            Data::Depart { args } => self.depart(args),
+            Data::Trap => {
                 self.traps.push(self.asm.at());
                 self.asm.trap();
             }
-            ref other => unreachable!("{:?} is not known", other.opcode()),
         }
     }
 
@@ -264,7 +260,7 @@ impl Emitter<'_, '_> {
     }
 
     fn binary(&mut self, inst: Inst, opcode: Opcode, args: [Value; 2]) {
-        let ty = self.form.ty(self.form.func.dfg.first_result(inst));
+        let ty = self.form.ty(self.form.func.result(inst).expect("it makes something"));
         let (to, width) = (self.result(inst), at_least_32(ty));
         match opcode {
             Opcode::Iadd => self.add(to, width, args),
@@ -482,6 +478,24 @@ impl Emitter<'_, '_> {
                 self.asm.float_of_integer(at_least_32(ty), to, from);
             }
             Opcode::FcvtToSintSat => self.saturate(to, arg),
+            Opcode::Fpromote => {
+                let from = match self.rm(arg) {
+                    Rm::Reg(r) => {
+                        self.asm.float_of_bits(FLOAT_SCRATCH, r);
+                        Rm::Reg(FLOAT_SCRATCH)
+                    }
+                    mem => mem,
+                };
+                // The instruction keeps the other half, and would wait for it.
+                self.asm.zero_float(to);
+                self.asm.widen_float(to, from);
+            }
+            Opcode::Fdemote => {
+                let from = self.rm(arg);
+                self.asm.zero_float(FLOAT_SCRATCH);
+                self.asm.narrow_float(FLOAT_SCRATCH, from);
+                self.asm.bits_of_float(to, FLOAT_SCRATCH);
+            }
             Opcode::Fneg | Opcode::Fabs => {
                 let a = self.rm(arg);
                 self.copy_float(to, a);
@@ -565,10 +579,10 @@ impl Emitter<'_, '_> {
         self.asm.move_if(cc, to, x);
     }
 
-    fn give_back(&mut self, inst: Inst) {
+    fn give_back(&mut self, args: List) {
         let (mut words, mut floats) = ([RAX, RDX].into_iter(), [0, 1].into_iter());
         let mut moves = Vec::new();
-        for &value in self.form.func.dfg.inst_args(inst) {
+        for &value in self.form.func.list(args) {
             let to = match self.form.ty(value).is_float() {
                 true => Spot::Float(floats.next().expect("two results in registers")),
                 false => Spot::Integer(words.next().expect("two results in registers")),
@@ -580,13 +594,8 @@ impl Emitter<'_, '_> {
         self.asm.ret();
     }
 
-    /// Whether the instruction before this one has left the code.
-    fn has_departed(&self) -> bool {
-        self.form.insts[self.at as usize - 1].is_some_and(|before| self.form.departs(before))
-    }
-
     /// The code is left: nothing is moved, and where values are is told.
-    fn depart(&mut self, inst: Inst) {
+    fn depart(&mut self, args: List) {
         let home = |from: From| match from {
             From::Spot(Spot::Integer(r)) => At::Integer(r),
             From::Spot(Spot::Float(r)) => At::Float(r),
@@ -596,8 +605,9 @@ impl Emitter<'_, '_> {
             From::Address(_) => unreachable!("no address of the stack is stored"),
         };
         let at = 4 * self.at;
-        let args = self.form.func.dfg.inst_args(inst);
-        let [point, base, pairs @ ..] = args else { unreachable!("a point, and a base") };
+        let [point, base, pairs @ ..] = self.form.func.list(args) else {
+            unreachable!("a point, and a base")
+        };
         let point = self.form.integer(*point).expect("a point is a constant") as usize;
         let base = home(self.from(*base, at));
         let saved: Vec<Saved> = pairs
@@ -617,11 +627,8 @@ impl Emitter<'_, '_> {
         self.asm.jump(departs);
     }
 
-    fn call(&mut self, inst: Inst, opcode: Opcode) {
-        if self.form.departs(inst) {
-            return self.depart(inst);
-        }
-        let args = self.form.func.dfg.inst_args(inst);
+    fn call(&mut self, inst: Inst, opcode: Opcode, args: List) {
+        let args = self.form.func.list(args);
         let (callee, args) = (args[0], &args[1..]);
         let at = 4 * self.at;
         let (mut words, mut floats, mut stack) = (ARGUMENTS.iter(), 0..8, 0);
@@ -677,7 +684,7 @@ impl Emitter<'_, '_> {
         self.asm.call(Rm::Reg(callee));
         let (mut words, mut floats) = ([RAX, RDX].into_iter(), [0, 1].into_iter());
         let mut results = Vec::new();
-        for &result in self.form.func.dfg.inst_results(inst) {
+        for result in self.form.func.results(inst) {
             let from = match self.form.ty(result).is_float() {
                 true => Spot::Float(floats.next().expect("two results in registers")),
                 false => Spot::Integer(words.next().expect("two results in registers")),
@@ -706,22 +713,5 @@ fn condition(cond: IntCC) -> Cc {
         IntCC::UnsignedGreaterThanOrEqual => Cc::AT_LEAST,
         IntCC::UnsignedGreaterThan => Cc::ABOVE,
         IntCC::UnsignedLessThanOrEqual => Cc::AT_MOST,
-    }
-}
-
-/// Whether the condition holds of these.
-fn holds(cond: IntCC, a: i64, b: i64) -> bool {
-    let (x, y) = (a as u64, b as u64);
-    match cond {
-        IntCC::Equal => a == b,
-        IntCC::NotEqual => a != b,
-        IntCC::SignedLessThan => a < b,
-        IntCC::SignedGreaterThanOrEqual => a >= b,
-        IntCC::SignedGreaterThan => a > b,
-        IntCC::SignedLessThanOrEqual => a <= b,
-        IntCC::UnsignedLessThan => x < y,
-        IntCC::UnsignedGreaterThanOrEqual => x >= y,
-        IntCC::UnsignedGreaterThan => x > y,
-        IntCC::UnsignedLessThanOrEqual => x <= y,
     }
 }

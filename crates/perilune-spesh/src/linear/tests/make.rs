@@ -12,25 +12,21 @@
 use super::outside::{CALLEES, Callee, FUEL, REACH};
 use super::plan::Plan;
 use super::random::{INTEGERS, KINDS, Kind, Random};
-use crate::backend::clif::condcodes::IntCC;
-use crate::backend::clif::{
-    AbiParam, Block, BlockArg, CallConv, FunctionBuilder, InstBuilder, MemFlagsData, Signature, StackSlot,
-    TrapCode, Value, Variable, types,
-};
-use crate::backend::{DEPARTING, JUMPING, stored_at};
+use crate::backend::{JUMPING, stored_at};
+use crate::ssa::{Block, Builder, Convention, IntCC, Signature, Slot, Type, Value, Variable};
 use std::collections::HashSet;
 
 /// What a function gets and gives back.
 pub(super) struct Given {
     parameters: Vec<Kind>,
     pub results: Vec<Kind>,
-    convention: CallConv,
+    convention: Convention,
 }
 
 impl Given {
     pub(super) fn new(random: &mut Random) -> Given {
         use Kind::{F64, I8, I16, I32, I64};
-        let convention = if random.one_in(3) { JUMPING } else { CallConv::SystemV };
+        let convention = if random.one_in(3) { JUMPING } else { Convention::C };
         let mut parameters = vec![Kind::Pointer];
         let mut free = if convention == JUMPING { [3, 4] } else { [5, 8] };
         for _ in 0..random.below(14) {
@@ -60,11 +56,9 @@ impl Given {
     }
 }
 
-pub(super) fn signature(convention: CallConv, parameters: &[Kind], results: &[Kind]) -> Signature {
-    let mut signature = Signature::new(convention);
-    signature.params = parameters.iter().map(|kind| AbiParam::new(kind.ty())).collect();
-    signature.returns = results.iter().map(|kind| AbiParam::new(kind.ty())).collect();
-    signature
+pub(super) fn signature(convention: Convention, parameters: &[Kind], results: &[Kind]) -> Signature {
+    let types = |kinds: &[Kind]| kinds.iter().map(|kind| kind.ty()).collect();
+    Signature { convention, params: types(parameters), returns: types(results) }
 }
 
 /// What leads into memory, between these from the pointer that the function is given.
@@ -86,12 +80,12 @@ pub(super) struct AtHand {
     /// Small integers of 64 bits, and what they lie between.
     pub small: Vec<(Value, i64, i64)>,
     /// What lies in slots of the stack.
-    pub in_slots: Vec<(StackSlot, i32, Kind)>,
+    pub in_slots: Vec<(Slot, i32, Kind)>,
 }
 
 pub(super) struct Maker<'a, 'f> {
     pub random: Random,
-    pub b: &'a mut FunctionBuilder<'f>,
+    pub b: &'a mut Builder<'f>,
     pub given: &'a Given,
     /// A parameter.
     pub given_word: Option<Value>,
@@ -102,6 +96,8 @@ pub(super) struct Maker<'a, 'f> {
     pub at_hand: AtHand,
     /// What was at hand at the end of each block.
     behind: Vec<AtHand>,
+    /// Blocks are sealed as soon as all ways to them are there; else all are, at the end.
+    seals_early: bool,
     variables: Vec<(Variable, Kind)>,
     pub used: HashSet<Value>,
     /// How often functions are called: one statement of so many.
@@ -112,19 +108,13 @@ pub(super) struct Maker<'a, 'f> {
     pub depth: u8,
 }
 
-pub(super) fn trusted() -> MemFlagsData {
-    MemFlagsData::trusted()
-}
-
 /// Makes the function's body.
-pub(super) fn make(b: &mut FunctionBuilder<'_>, given: &Given, mut random: Random, memory: u64) {
+pub(super) fn make(b: &mut Builder<'_>, given: &Given, mut random: Random, memory: u64) {
     let plan = Plan::new(&mut random);
     let calls = random.one_of(&[usize::MAX >> 33, 40, 12, 5]);
     let live = [0; 2].map(|_| random.one_of(&[0, 0, 2, 6, 15, 30, 60]));
+    let seals_early = random.one_in(2);
     let blocks: Vec<Block> = plan.blocks.iter().map(|_| b.create_block()).collect();
-    for &n in &plan.layout {
-        b.func.layout.append_block(blocks[n]);
-    }
     let maker = Maker {
         random,
         b,
@@ -135,6 +125,7 @@ pub(super) fn make(b: &mut FunctionBuilder<'_>, given: &Given, mut random: Rando
         blocks,
         at_hand: AtHand::default(),
         behind: Vec::new(),
+        seals_early,
         variables: Vec::new(),
         used: HashSet::new(),
         calls,
@@ -149,7 +140,7 @@ impl Maker<'_, '_> {
         for n in 1..self.blocks.len() {
             let shape = &self.plan.blocks[n];
             if shape.rounds.is_some() {
-                self.b.append_block_param(self.blocks[n], types::I64);
+                self.b.append_block_param(self.blocks[n], Type::I64);
             }
             for kind in &shape.parameters {
                 self.b.append_block_param(self.blocks[n], kind.ty());
@@ -176,11 +167,27 @@ impl Maker<'_, '_> {
             self.end(n);
             let at_hand = std::mem::take(&mut self.at_hand);
             self.behind.push(at_hand);
+            if self.seals_early {
+                self.seal_behind(n);
+            }
         }
-        if self.blocks.len() > 1 && self.random.one_in(8) {
+        if self.blocks.len() > 1 && !self.seals_early && self.random.one_in(8) {
             self.add_unreachable();
         }
         self.b.seal_all_blocks();
+        // They lie as the plan says, not as they have been built.
+        let order: Vec<Block> = self.plan.layout.iter().map(|&n| self.blocks[n]).collect();
+        self.b.func.set_order(&order);
+    }
+
+    /// The blocks that `n` is the last to lead to are sealed, as the first one is.
+    fn seal_behind(&mut self, n: usize) {
+        let all = &self.plan.blocks;
+        let last = |to: usize| (0..all.len()).rev().find(|&from| all[from].ways.contains(&to));
+        let sealed: Vec<usize> = (0..all.len()).filter(|&to| last(to).unwrap_or(0) == n).collect();
+        for to in sealed {
+            self.b.seal_block(self.blocks[to]);
+        }
     }
 
     fn begin(&mut self) {
@@ -218,7 +225,7 @@ impl Maker<'_, '_> {
         let shape = &self.plan.blocks[n];
         let parameters = self.b.block_params(self.blocks[n]);
         let counter = shape.rounds.map(|_| Kind::I64);
-        for (kind, &value) in counter.iter().chain(&shape.parameters).zip(parameters) {
+        for (kind, value) in counter.iter().chain(&shape.parameters).zip(parameters) {
             match *kind {
                 Kind::Pointer => {
                     self.at_hand.pointers.push(Pointer { value, from: *PASSED.start(), to: *PASSED.end() });
@@ -235,15 +242,15 @@ impl Maker<'_, '_> {
         let to = 1 + self.random.below(self.blocks.len() - 1);
         let shape = &self.plan.blocks[to];
         let counter = shape.rounds.map(|_| Kind::I64);
-        let args: Vec<BlockArg> = counter
+        let args: Vec<Value> = counter
             .iter()
             .chain(&shape.parameters)
             .map(|kind| match kind {
-                Kind::F64 => self.b.ins().f64const(0.0).into(),
-                kind => self.b.ins().iconst(kind.ty(), 0).into(),
+                Kind::F64 => self.b.f64const(0.0),
+                kind => self.b.iconst(kind.ty(), 0),
             })
             .collect();
-        self.b.ins().jump(self.blocks[to], &args);
+        self.b.jump(self.blocks[to], &args);
     }
 
     // -- Statements -----------------------------------------------------------------------------------------
@@ -318,7 +325,7 @@ impl Maker<'_, '_> {
         let sum = self.sum_of(&values);
         self.have(Kind::I64, sum);
         let (address, offset) = self.address(8);
-        self.b.ins().store(trusted(), sum, address, offset);
+        self.b.store(sum, address, offset);
     }
 
     /// An integer made of all these.
@@ -327,18 +334,18 @@ impl Maker<'_, '_> {
         let three = self.integer(Kind::I64, 3);
         for &(kind, value) in values {
             let value = match kind {
-                Kind::F64 => self.b.ins().bitcast(types::I64, MemFlagsData::new(), value),
+                Kind::F64 => self.b.bitcast(Type::I64, value),
                 Kind::I64 | Kind::Pointer => value,
-                _ if self.random.one_in(2) => self.b.ins().sextend(types::I64, value),
-                _ => self.b.ins().uextend(types::I64, value),
+                _ if self.random.one_in(2) => self.b.sextend(Type::I64, value),
+                _ => self.b.uextend(Type::I64, value),
             };
             if self.random.one_in(2) {
-                sum = self.b.ins().imul(sum, three);
+                sum = self.b.imul(sum, three);
             }
             sum = match self.random.below(3) {
-                0 => self.b.ins().bxor(sum, value),
-                1 => self.b.ins().isub(sum, value),
-                _ => self.b.ins().iadd(value, sum),
+                0 => self.b.bxor(sum, value),
+                1 => self.b.isub(sum, value),
+                _ => self.b.iadd(value, sum),
             };
         }
         sum
@@ -354,14 +361,14 @@ impl Maker<'_, '_> {
             [] => self.leave(),
             [to] => {
                 let args = self.passed(n, to);
-                self.b.ins().jump(self.blocks[to], &args);
+                self.b.jump(self.blocks[to], &args);
             }
             [a, b] => {
                 // What is passed may come between the comparison and the jump.
                 let before = self.random.one_in(2).then(|| self.condition());
                 let [to_a, to_b] = [a, b].map(|to| self.passed(n, to));
                 let condition = before.unwrap_or_else(|| self.condition());
-                self.b.ins().brif(condition, self.blocks[a], &to_a, self.blocks[b], &to_b);
+                self.b.brif(condition, self.blocks[a], &to_a, self.blocks[b], &to_b);
             }
             _ => unreachable!("two ways at most"),
         }
@@ -376,45 +383,45 @@ impl Maker<'_, '_> {
                 let counter = self.b.block_params(self.blocks[to])[0];
                 let rounds = self.integer(Kind::I64, rounds);
                 match self.random.below(3) {
-                    0 => self.b.ins().icmp(IntCC::SignedLessThan, counter, rounds),
-                    1 => self.b.ins().icmp(IntCC::UnsignedGreaterThan, rounds, counter),
-                    _ => self.b.ins().icmp(IntCC::NotEqual, rounds, counter),
+                    0 => self.b.icmp(IntCC::SignedLessThan, counter, rounds),
+                    1 => self.b.icmp(IntCC::UnsignedGreaterThan, rounds, counter),
+                    _ => self.b.icmp(IntCC::NotEqual, rounds, counter),
                 }
             }
             None => {
                 let pointer = self.at_hand.pointers[0].value;
                 let [one, zero] = [1, 0].map(|n| self.integer(Kind::I64, n));
-                let left = self.b.ins().load(types::I64, trusted(), pointer, FUEL);
-                let left = self.b.ins().isub(left, one);
-                self.b.ins().store(trusted(), left, pointer, FUEL);
-                self.b.ins().icmp(IntCC::SignedGreaterThan, left, zero)
+                let left = self.b.load(Type::I64, pointer, FUEL);
+                let left = self.b.isub(left, one);
+                self.b.store(left, pointer, FUEL);
+                self.b.icmp(IntCC::SignedGreaterThan, left, zero)
             }
         };
         if self.random.one_in(4) {
             let other = self.condition_of_8_bits();
-            condition = self.b.ins().band(condition, other);
+            condition = self.b.band(condition, other);
         }
         match self.random.one_in(4) {
             true => {
                 let zero = self.integer(Kind::I8, 0);
-                let condition = self.b.ins().icmp(IntCC::Equal, condition, zero);
-                self.b.ins().brif(condition, self.blocks[b], &to_b, self.blocks[a], &to_a)
+                let condition = self.b.icmp(IntCC::Equal, condition, zero);
+                self.b.brif(condition, self.blocks[b], &to_b, self.blocks[a], &to_a)
             }
-            false => self.b.ins().brif(condition, self.blocks[a], &to_a, self.blocks[b], &to_b),
+            false => self.b.brif(condition, self.blocks[a], &to_a, self.blocks[b], &to_b),
         };
     }
 
     /// What is passed from one block to another.
-    fn passed(&mut self, from: usize, to: usize) -> Vec<BlockArg> {
+    fn passed(&mut self, from: usize, to: usize) -> Vec<Value> {
         let shape = &self.plan.blocks[to];
         let goes_round = to <= from && self.plan.dominates(to, from);
         let own: Vec<Value> = self.b.block_params(self.blocks[to]).to_vec();
-        let (mut args, kinds) = (Vec::<BlockArg>::new(), shape.parameters.clone());
+        let (mut args, kinds) = (Vec::<Value>::new(), shape.parameters.clone());
         if shape.rounds.is_some() {
             let one = self.integer(Kind::I64, 1);
             args.push(match goes_round {
-                true => self.b.ins().iadd(own[0], one).into(),
-                false => one.into(),
+                true => self.b.iadd(own[0], one),
+                false => one,
             });
         }
         let own = &own[args.len()..];
@@ -425,7 +432,7 @@ impl Maker<'_, '_> {
             if kind == Kind::Pointer {
                 let passed = |of: &&Pointer| PASSED.contains(&of.from) && PASSED.contains(&of.to);
                 let pointers: Vec<Pointer> = self.at_hand.pointers.iter().filter(passed).copied().collect();
-                args.push(self.random.late(&pointers).value.into());
+                args.push(self.random.late(&pointers).value);
                 continue;
             }
             let same: Vec<Value> =
@@ -440,7 +447,7 @@ impl Maker<'_, '_> {
                 _ => self.value(kind),
             };
             before[kind as usize] = Some(value);
-            args.push(value.into());
+            args.push(value);
         }
         args
     }
@@ -452,13 +459,13 @@ impl Maker<'_, '_> {
             let never = self.b.create_block();
             let on = self.b.create_block();
             let [value, bits] = [self.value(Kind::I64), self.integer(Kind::I64, 7)];
-            let value = self.b.ins().band(value, bits);
+            let value = self.b.band(value, bits);
             let eight = self.integer(Kind::I64, 8);
-            let condition = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, value, eight);
-            self.b.ins().brif(condition, never, &[], on, &[]);
+            let condition = self.b.icmp(IntCC::UnsignedGreaterThanOrEqual, value, eight);
+            self.b.brif(condition, never, &[], on, &[]);
             self.b.switch_to_block(never);
             self.b.set_cold_block(never);
-            self.b.ins().trap(TrapCode::unwrap_user(1));
+            self.b.trap();
             self.b.switch_to_block(on);
         }
         if self.given.convention == JUMPING && self.given.results == [Kind::I64] && self.random.one_in(2) {
@@ -473,36 +480,33 @@ impl Maker<'_, '_> {
                 kind => self.operand(kind),
             })
             .collect();
-        self.b.ins().return_(&results);
+        self.b.return_(&results);
     }
 
     /// The code is left if some bits of a value are what they hardly ever are.
     fn depart_rarely(&mut self) {
         for _ in 0..1 + self.random.below(3) {
-            let (mut args, mut kinds) = (vec![self.at_hand.pointers[0].value], vec![Kind::I64]);
+            let (base, mut stores) = (self.at_hand.pointers[0].value, Vec::new());
             for _ in 0..self.random.below(9) {
                 let kind = self.random.one_of(&[Kind::I64, Kind::I64, Kind::F64, Kind::I8]);
                 let words = (REACH.end - REACH.start) / 8;
                 let offset = REACH.start + 8 * self.random.below(words as usize) as i64;
-                args.push(self.b.ins().iconst(types::I64, stored_at(offset as i32, kind == Kind::I8)));
-                args.push(self.operand(kind));
-                kinds.extend([Kind::I64, kind]);
+                // A byte of what has more, too.
+                let is_byte = kind == Kind::I8 || kind == Kind::I64 && self.random.one_in(6);
+                stores.push((stored_at(offset as i32, is_byte), self.operand(kind)));
             }
             let [departs, on] = [(); 2].map(|()| self.b.create_block());
             let [value, bits] = [self.value(Kind::I64), self.integer(Kind::I64, 7)];
-            let value = self.b.ins().band(value, bits);
+            let value = self.b.band(value, bits);
             let one = self.random.below(8) as i64;
             let one = self.integer(Kind::I64, one);
-            let is_one = self.b.ins().icmp(IntCC::Equal, value, one);
-            self.b.ins().brif(is_one, departs, &[], on, &[]);
+            let is_one = self.b.icmp(IntCC::Equal, value, one);
+            self.b.brif(is_one, departs, &[], on, &[]);
             self.b.switch_to_block(departs);
             self.b.set_cold_block(departs);
-            let signature = signature(DEPARTING, &kinds, &[]);
-            let signature = self.b.import_signature(signature);
             let point = self.random.next() as i64;
-            let point = self.b.ins().iconst(types::I64, point);
-            self.b.ins().call_indirect(signature, point, &args);
-            self.b.ins().trap(TrapCode::unwrap_user(1));
+            let point = self.b.iconst(Type::I64, point);
+            self.b.depart(point, base, &stores);
             self.b.switch_to_block(on);
         }
     }
@@ -545,6 +549,6 @@ impl Maker<'_, '_> {
         let callee = self.callee(n);
         let signature = signature(JUMPING, CALLEES[n].parameters, CALLEES[n].results);
         let signature = self.b.import_signature(signature);
-        self.b.ins().return_call_indirect(signature, callee, &args);
+        self.b.return_call_indirect(signature, callee, &args);
     }
 }

@@ -1,13 +1,10 @@
 //! What random functions compute: values, memory, operations, conditions and calls.
 
-use super::make::{Maker, Pointer, signature, trusted};
+use super::make::{Maker, Pointer, signature};
 use super::outside::{CALLEES, Callee, FILLS, POINTED, REACH, TABLE, thorough};
 use super::random::{INTEGERS, Kind};
-use crate::backend::clif::condcodes::{FloatCC, IntCC};
-use crate::backend::clif::{
-    CallConv, InstBuilder, MemFlagsData, Opcode, StackSlot, StackSlotData, StackSlotKind, Value, types,
-};
-use crate::backend::{JUMPING, constant_at_start};
+use crate::backend::JUMPING;
+use crate::ssa::{Convention, FloatCC, IntCC, Opcode, Slot, Type, Value};
 use crate::target;
 
 impl Maker<'_, '_> {
@@ -20,7 +17,7 @@ impl Maker<'_, '_> {
     pub(super) fn constant(&mut self, kind: Kind) -> Value {
         if kind == Kind::F64 {
             let n = self.random.float();
-            return self.b.ins().f64const(n);
+            return self.b.f64const(n);
         }
         let n = self.random.integer();
         self.integer(kind, n)
@@ -33,10 +30,7 @@ impl Maker<'_, '_> {
             Kind::I32 => i64::from(n as u32),
             _ => n,
         };
-        match self.random.one_in(4) {
-            true => constant_at_start(self.b, kind.ty(), n),
-            false => self.b.ins().iconst(kind.ty(), n),
-        }
+        self.b.iconst(kind.ty(), n)
     }
 
     /// One that is at hand, rather one that nobody has used yet; else a constant.
@@ -85,12 +79,12 @@ impl Maker<'_, '_> {
             true => self.condition_of_8_bits(),
             false => self.operand(from),
         };
-        let ins = self.b.ins();
+        let b = &mut *self.b;
         match kind.bytes() - from.bytes() {
             0 => value,
-            1.. if self.random.one_in(2) => ins.sextend(kind.ty(), value),
-            1.. => ins.uextend(kind.ty(), value),
-            _ => ins.ireduce(kind.ty(), value),
+            1.. if self.random.one_in(2) => b.sextend(kind.ty(), value),
+            1.. => b.uextend(kind.ty(), value),
+            _ => b.ireduce(kind.ty(), value),
         }
     }
 
@@ -108,17 +102,17 @@ impl Maker<'_, '_> {
             }
             1 => {
                 let [value, below] = [self.operand(Kind::I64), self.integer(Kind::I64, -8)];
-                (self.b.ins().bor(value, below), -8, -1)
+                (self.b.bor(value, below), -8, -1)
             }
             2 => {
                 let kind = self.random.one_of(&INTEGERS[..3]);
                 let [value, bits] = [self.operand(kind), self.integer(kind, 7)];
-                let value = self.b.ins().band(value, bits);
-                (self.b.ins().uextend(types::I64, value), 0, 7)
+                let value = self.b.band(value, bits);
+                (self.b.uextend(Type::I64, value), 0, 7)
             }
             _ => {
                 let [value, bits] = [self.operand(Kind::I64), self.integer(Kind::I64, 7)];
-                (self.b.ins().band(value, bits), 0, 7)
+                (self.b.band(value, bits), 0, 7)
             }
         };
         if self.random.one_in(2) {
@@ -141,11 +135,11 @@ impl Maker<'_, '_> {
                 let shift = self.random.one_of(&[0, 1, 2, 3, 3, 4]);
                 let kind = self.random.integer_kind();
                 let by = self.integer(kind, shift);
-                (self.b.ins().ishl(value, by), least << shift, most << shift)
+                (self.b.ishl(value, by), least << shift, most << shift)
             }
         };
         let [a, b] = if self.random.one_in(4) { [more, value] } else { [value, more] };
-        Pointer { value: self.b.ins().iadd(a, b), from: from + least, to: to + most }
+        Pointer { value: self.b.iadd(a, b), from: from + least, to: to + most }
     }
 
     /// An address and an offset of so many bytes of memory.
@@ -185,23 +179,23 @@ impl Maker<'_, '_> {
             // So far that no offset brings it back.
             let (far, shift) = (self.random.range(1 << 30, 1 << 40), self.random.range(1, 3));
             let [away, far, by] = [-(far << shift), far, shift].map(|n| self.integer(Kind::I64, n));
-            let [there, back] = [self.b.ins().iadd(pointer, away), self.b.ins().ishl(far, by)];
-            return (self.b.ins().iadd(there, back), offset as i32);
+            let [there, back] = [self.b.iadd(pointer, away), self.b.ishl(far, by)];
+            return (self.b.iadd(there, back), offset as i32);
         }
         let far = self.random.one_of(&[1 << 23, (1 << 24) - 1, 1 << 24, 1 << 26, -(1 << 24), 0x7FFF_F000]);
         let by = self.integer(Kind::I64, far);
-        (self.b.ins().iadd(pointer, by), (offset - far) as i32)
+        (self.b.iadd(pointer, by), (offset - far) as i32)
     }
 
     pub(super) fn load(&mut self, kind: Kind) -> Value {
         if !self.at_hand.in_slots.is_empty() && self.random.one_in(10) {
             let (slot, offset, is) = self.random.late(&self.at_hand.in_slots);
             if kind.bytes() <= is.bytes() {
-                return self.b.ins().stack_load(types::I64, kind.ty(), slot, offset);
+                return self.b.stack_load(kind.ty(), slot, offset);
             }
         }
         let (address, offset) = self.address(kind.bytes());
-        self.b.ins().load(kind.ty(), trusted(), address, offset)
+        self.b.load(kind.ty(), address, offset)
     }
 
     pub(super) fn store(&mut self) {
@@ -209,7 +203,7 @@ impl Maker<'_, '_> {
         if matches!(kind, Kind::I16 | Kind::I32 | Kind::I64) && self.random.one_in(4) {
             let value = self.operand(kind);
             let (address, offset) = self.address(1);
-            self.b.ins().istore8(trusted(), value, address, offset);
+            self.b.istore8(value, address, offset);
             return;
         }
         if self.random.one_in(4) {
@@ -217,37 +211,35 @@ impl Maker<'_, '_> {
         }
         let value = self.operand(kind);
         let (address, offset) = self.address(kind.bytes());
-        self.b.ins().store(trusted(), value, address, offset);
+        self.b.store(value, address, offset);
     }
 
     /// Loads, computes, and stores at the same place.
     pub(super) fn change_in_memory(&mut self, kind: Kind) {
         let (address, offset) = self.address(kind.bytes());
-        let is = self.b.ins().load(kind.ty(), trusted(), address, offset);
+        let is = self.b.load(kind.ty(), address, offset);
         let value = match kind {
             Kind::F64 => {
                 let by = self.value(kind);
-                self.b.ins().fsub(by, is)
+                self.b.fsub(by, is)
             }
             _ => {
                 let opcode = self.random.one_of(&[Opcode::Iadd, Opcode::Isub, Opcode::Band, Opcode::Bxor]);
                 let by = self.operand(kind);
-                self.binary(opcode, kind, [is, by])
+                self.binary(opcode, [is, by])
             }
         };
-        self.b.ins().store(trusted(), value, address, offset);
+        self.b.store(value, address, offset);
     }
 
     // -- Operations -----------------------------------------------------------------------------------------
 
-    pub(super) fn binary(&mut self, opcode: Opcode, kind: Kind, [a, b]: [Value; 2]) -> Value {
-        let (inst, dfg) = self.b.ins().Binary(opcode, kind.ty(), a, b);
-        dfg.first_result(inst)
+    pub(super) fn binary(&mut self, opcode: Opcode, [a, b]: [Value; 2]) -> Value {
+        self.b.binary(opcode, a, b)
     }
 
     pub(super) fn unary(&mut self, opcode: Opcode, kind: Kind, a: Value) -> Value {
-        let (inst, dfg) = self.b.ins().Unary(opcode, kind.ty(), a);
-        dfg.first_result(inst)
+        self.b.unary(opcode, kind.ty(), a)
     }
 
     /// Two operands of one kind, which may be the same.
@@ -260,11 +252,11 @@ impl Maker<'_, '_> {
     pub(super) fn integer_operation(&mut self, kind: Kind) -> Value {
         use Opcode::*;
         let is_wide = kind.bytes() >= 4;
-        match self.random.below(if is_wide { 20 } else { 12 }) {
+        match self.random.below(if is_wide { 21 } else { 12 }) {
             0..=8 => {
                 let opcode = self.random.one_of(&[Iadd, Iadd, Isub, Isub, Band, Bor, Bxor]);
                 let args = self.operands(kind);
-                self.binary(opcode, kind, args)
+                self.binary(opcode, args)
             }
             9 => {
                 let opcode = self.random.one_of(&[Bnot, Ineg]);
@@ -275,28 +267,32 @@ impl Maker<'_, '_> {
             11 => self.converted(kind),
             12 | 13 => {
                 let args = self.operands(kind);
-                self.b.ins().imul(args[0], args[1])
+                self.b.imul(args[0], args[1])
             }
             14..=16 => {
                 let opcode = self.random.one_of(&[Ishl, Ushr, Sshr]);
                 let by = self.random.integer_kind();
                 let a = self.operand(kind);
                 let by = if self.random.one_in(2) { self.constant(by) } else { self.operand(by) };
-                self.binary(opcode, kind, [a, by])
+                self.binary(opcode, [a, by])
             }
             17 | 18 => self.divide(kind),
+            19 if kind == Kind::I32 => {
+                let a = self.operand(Kind::F64);
+                self.b.fdemote(a)
+            }
             _ if kind == Kind::I64 => match self.random.below(4) {
                 0 => {
                     let args = self.operands(kind);
-                    self.b.ins().umulhi(args[0], args[1])
+                    self.b.umulhi(args[0], args[1])
                 }
                 1 => {
                     let a = self.operand(Kind::F64);
-                    self.b.ins().bitcast(types::I64, MemFlagsData::new(), a)
+                    self.b.bitcast(Type::I64, a)
                 }
                 _ => {
                     let a = self.operand(Kind::F64);
-                    self.b.ins().fcvt_to_sint_sat(types::I64, a)
+                    self.b.fcvt_to_sint_sat(a)
                 }
             },
             _ => self.value(kind),
@@ -319,36 +315,31 @@ impl Maker<'_, '_> {
             1 => {
                 let by = self.operand(kind);
                 let [zero, other] = [0, 5].map(|n| self.integer(kind, n));
-                let is_zero = self.b.ins().icmp(IntCC::Equal, by, zero);
-                self.b.ins().select(is_zero, other, by)
+                let is_zero = self.b.icmp(IntCC::Equal, by, zero);
+                self.b.select(is_zero, other, by)
             }
             _ => {
                 let [by, one] = [self.operand(kind), self.integer(kind, 1)];
-                self.b.ins().bor(by, one)
+                self.b.bor(by, one)
             }
         };
         let a = match opcode == Sdiv {
             true => {
                 let most = self.integer(kind, most);
-                self.b.ins().band(a, most)
+                self.b.band(a, most)
             }
             false => a,
         };
-        self.binary(opcode, kind, [a, by])
+        self.binary(opcode, [a, by])
     }
 
     pub(super) fn float_operation(&mut self) -> Value {
         use Opcode::*;
-        match self.random.below(12) {
+        match self.random.below(13) {
             0..=5 => {
                 let opcode = self.random.one_of(&[Fadd, Fsub, Fmul, Fdiv]);
-                let [mut a, b] = self.operands(Kind::F64);
-                // Cranelift exchanges what it adds and multiplies to have the loaded one second, and takes the
-                // bits of the other, of two that are no numbers.
-                if matches!(opcode, Fadd | Fmul) && self.made_by(a) == Some(Load) {
-                    a = self.b.ins().fabs(a);
-                }
-                self.binary(opcode, Kind::F64, [a, b])
+                let args = self.operands(Kind::F64);
+                self.binary(opcode, args)
             }
             6 | 7 => {
                 let opcode = self.random.one_of(&[Fneg, Fabs, Sqrt, Floor, Ceil, Trunc]);
@@ -356,21 +347,35 @@ impl Maker<'_, '_> {
                 self.unary(opcode, Kind::F64, a)
             }
             8 => self.select(Kind::F64),
+            10 => {
+                let a = self.single();
+                self.b.fpromote(a)
+            }
             9 => {
                 let a = self.operand(Kind::I64);
-                self.b.ins().bitcast(types::F64, MemFlagsData::new(), a)
+                self.b.bitcast(Type::F64, a)
             }
             _ => {
                 let kind = self.random.one_of(&[Kind::I32, Kind::I64]);
                 let a = self.operand(kind);
-                self.b.ins().fcvt_from_sint(types::F64, a)
+                self.b.fcvt_from_sint(a)
             }
         }
     }
 
-    pub(super) fn made_by(&self, value: Value) -> Option<Opcode> {
-        let dfg = &self.b.func.dfg;
-        dfg.value_def(value).inst().map(|inst| dfg.insts[inst].opcode())
+    /// The bits of a float of 32 bits: of any, or of one that is no number.
+    fn single(&mut self) -> Value {
+        match self.random.below(4) {
+            0 => {
+                let a = self.operand(Kind::F64);
+                self.b.fdemote(a)
+            }
+            1 => {
+                let bits = self.random.one_of(&SINGLES);
+                self.integer(Kind::I32, bits)
+            }
+            _ => self.operand(Kind::I32),
+        }
     }
 
     // -- Conditions -----------------------------------------------------------------------------------------
@@ -378,7 +383,7 @@ impl Maker<'_, '_> {
     pub(super) fn select(&mut self, kind: Kind) -> Value {
         let condition = self.condition();
         let [a, b] = self.operands(kind);
-        self.b.ins().select(condition, a, b)
+        self.b.select(condition, a, b)
     }
 
     /// What a jump or a choice asks: an integer of any kind.
@@ -389,7 +394,7 @@ impl Maker<'_, '_> {
             4 => self.value(Kind::I8),
             5 => {
                 let args = self.operands(kind);
-                self.b.ins().band(args[0], args[1])
+                self.b.band(args[0], args[1])
             }
             6 => self.load(kind),
             _ => self.operand(kind),
@@ -402,11 +407,11 @@ impl Maker<'_, '_> {
             6..=8 => self.compare_floats(),
             9 => {
                 let args = self.operands(Kind::I8);
-                self.b.ins().band(args[0], args[1])
+                self.b.band(args[0], args[1])
             }
             10 => {
                 // Whether there is room. No limit is near the stack.
-                let pointer = self.b.ins().get_stack_pointer(types::I64);
+                let pointer = self.b.get_stack_pointer();
                 let limit = self.random.one_of(&[0, 1, 4096, -1, i64::MIN, i64::MAX]);
                 let limit = match self.given_word {
                     Some(given) if self.random.one_in(2) => given,
@@ -414,11 +419,11 @@ impl Maker<'_, '_> {
                 };
                 let args = if self.random.one_in(2) { [pointer, limit] } else { [limit, pointer] };
                 let condition = self.random.one_of(&CONDITIONS);
-                self.b.ins().icmp(condition, args[0], args[1])
+                self.b.icmp(condition, args[0], args[1])
             }
             _ => {
                 let [value, zero] = [self.value(Kind::I8), self.integer(Kind::I8, 0)];
-                self.b.ins().icmp(IntCC::Equal, value, zero)
+                self.b.icmp(IntCC::Equal, value, zero)
             }
         };
         if self.random.one_in(4) {
@@ -436,17 +441,17 @@ impl Maker<'_, '_> {
             5 => [self.constant(kind), self.operand(kind)],
             6 => {
                 let args = self.operands(kind);
-                [self.b.ins().band(args[0], args[1]), self.integer(kind, 0)]
+                [self.b.band(args[0], args[1]), self.integer(kind, 0)]
             }
             _ => [self.load(kind), self.constant(kind)],
         };
-        self.b.ins().icmp(condition, a, b)
+        self.b.icmp(condition, a, b)
     }
 
     pub(super) fn compare_floats(&mut self) -> Value {
         let condition = self.random.one_of(&FLOAT_CONDITIONS);
         let [a, b] = self.operands(Kind::F64);
-        self.b.ins().fcmp(condition, a, b)
+        self.b.fcmp(condition, a, b)
     }
 
     // -- Calls ----------------------------------------------------------------------------------------------
@@ -464,10 +469,10 @@ impl Maker<'_, '_> {
         }
         let args = self.arguments(callee.parameters);
         let address = self.callee(n);
-        let signature = signature(CallConv::SystemV, callee.parameters, callee.results);
+        let signature = signature(Convention::C, callee.parameters, callee.results);
         let signature = self.b.import_signature(signature);
-        let call = self.b.ins().call_indirect(signature, address, &args);
-        let results = self.b.inst_results(call).to_vec();
+        let call = self.b.call_indirect(signature, address, &args);
+        let results = self.b.func.results(call).collect::<Vec<_>>();
         for (&kind, value) in callee.results.iter().zip(results) {
             self.have(kind, value);
         }
@@ -480,8 +485,8 @@ impl Maker<'_, '_> {
         let signature = signature(JUMPING, &[Kind::I64; 4], &[Kind::I64]);
         let signature = self.b.import_signature(signature);
         let address = self.integer(Kind::I64, thorough as *const () as i64);
-        let call = self.b.ins().call_indirect(signature, address, &args);
-        let result = self.b.inst_results(call)[0];
+        let call = self.b.call_indirect(signature, address, &args);
+        let result = self.b.func.result(call).expect("it gives something back");
         self.have(Kind::I64, result);
     }
 
@@ -490,7 +495,7 @@ impl Maker<'_, '_> {
         match self.random.one_in(3) {
             true => {
                 let pointer = self.at_hand.pointers[0].value;
-                self.b.ins().load(types::I64, trusted(), pointer, TABLE + 8 * n as i32)
+                self.b.load(Type::I64, pointer, TABLE + 8 * n as i32)
             }
             false => self.integer(Kind::I64, (CALLEES[n].address)() as i64),
         }
@@ -511,55 +516,56 @@ impl Maker<'_, '_> {
         if !self.at_hand.in_slots.is_empty() && self.random.one_in(3) {
             let (slot, offset, _) = self.random.late(&self.at_hand.in_slots);
             if offset == 0 {
-                return self.b.ins().stack_addr(types::I64, slot, 0);
+                return self.b.stack_addr(slot, 0);
             }
         }
         match self.address(POINTED) {
             (address, 0) => address,
             (address, offset) => {
                 let offset = self.integer(Kind::I64, offset.into());
-                self.b.ins().iadd(address, offset)
+                self.b.iadd(address, offset)
             }
         }
     }
 
     pub(super) fn call_rarely(&mut self, callee: &Callee) {
         let slot = self.slot();
-        let mut args = vec![
-            self.integer(Kind::I64, (callee.address)() as i64),
-            self.b.ins().stack_addr(types::I64, slot, 0),
-        ];
+        let mut args = vec![self.integer(Kind::I64, (callee.address)() as i64), self.b.stack_addr(slot, 0)];
         args.extend(self.arguments(callee.parameters));
         let parameters = [&[Kind::I64, Kind::I64], callee.parameters].concat();
-        let signature = self.b.import_signature(signature(CallConv::PreserveAll, &parameters, &[]));
+        let signature = self.b.import_signature(signature(Convention::Preserving, &parameters, &[]));
         let by = self.integer(Kind::I64, target::preserving as *const () as i64);
-        self.b.ins().call_indirect(signature, by, &args);
+        self.b.call_indirect(signature, by, &args);
         for (&kind, at) in callee.results.iter().zip([0, 8]) {
             let at = if kind == Kind::F64 { target::FLOAT_RESULT } else { at };
-            let value = self.b.ins().stack_load(types::I64, kind.ty(), slot, at);
+            let value = self.b.stack_load(kind.ty(), slot, at);
             self.have(kind, value);
             // The rest of the slot is anything.
             self.at_hand.in_slots.push((slot, at, kind));
         }
     }
 
-    pub(super) fn slot(&mut self) -> StackSlot {
+    pub(super) fn slot(&mut self) -> Slot {
         let size = target::RESULTS_SIZE + self.random.below(3) as u32 * 8;
-        self.b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3))
+        self.b.create_slot(size)
     }
 
     /// A slot, filled by a function.
     pub(super) fn fill_slot(&mut self) {
         let slot = self.slot();
         let callee = &CALLEES[FILLS];
-        let signature = signature(CallConv::SystemV, callee.parameters, callee.results);
+        let signature = signature(Convention::C, callee.parameters, callee.results);
         let signature = self.b.import_signature(signature);
-        let args = [self.b.ins().stack_addr(types::I64, slot, 0), self.operand(Kind::I64)];
+        let args = [self.b.stack_addr(slot, 0), self.operand(Kind::I64)];
         let address = self.callee(FILLS);
-        self.b.ins().call_indirect(signature, address, &args);
+        self.b.call_indirect(signature, address, &args);
         self.at_hand.in_slots.extend([0, 8, 16].map(|at| (slot, at, Kind::I64)));
     }
 }
+
+/// Floats of 32 bits: some that are no numbers, one that signals, the least and the largest.
+const SINGLES: [i64; 7] =
+    [0x7FC0_0000, 0xFFC0_0001, 0x7F80_0001, 0xFFA0_1234, 0x0000_0001, 0x7F7F_FFFF, 0x3FC0_0000];
 
 const CONDITIONS: [IntCC; 10] = [
     IntCC::Equal,

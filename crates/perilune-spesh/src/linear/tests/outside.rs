@@ -51,7 +51,7 @@ impl Memory {
 /// What is in registers when a function has returned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub(super) struct Left {
+pub(crate) struct Left {
     pub words: [u64; 2],
     pub floats: [u64; 2],
     /// Registers that have to be as they were.
@@ -65,6 +65,12 @@ pub(super) const KEPT: [u64; 5] =
 /// Runs a function of at most six words and eight floats. One that `jumps` may change all registers but the
 /// first, which has the first word.
 pub(super) fn run(code: usize, words: &[u64; 6], floats: &[u64; 8], jumps: bool) -> Left {
+    let [a, b, c, d, e, f] = *words;
+    called(code, &[a, b, c, d, e, f, 0], floats, jumps)
+}
+
+/// The same, of one word more, which is on the stack.
+pub(super) fn called(code: usize, words: &[u64; 7], floats: &[u64; 8], jumps: bool) -> Left {
     let mut left = Left { kept: KEPT, ..Left::default() };
     if jumps {
         left.kept[0] = words[0];
@@ -80,7 +86,7 @@ pub(super) fn run(code: usize, words: &[u64; 6], floats: &[u64; 8], jumps: bool)
 }
 
 #[unsafe(naked)]
-unsafe extern "C" fn enter(code: usize, words: &[u64; 6], floats: &[u64; 8], left: &mut Left) {
+unsafe extern "C" fn enter(code: usize, words: &[u64; 7], floats: &[u64; 8], left: &mut Left) {
     std::arch::naked_asm!(
         "push rbp",
         "mov rbp, rsp",
@@ -112,7 +118,11 @@ unsafe extern "C" fn enter(code: usize, words: &[u64; 6], floats: &[u64; 8], lef
         "mov rcx, qword ptr [r10 + 24]",
         "mov r8, qword ptr [r10 + 32]",
         "mov r9, qword ptr [r10 + 40]",
+        // Twice, so that the stack is where a call needs it.
+        "push qword ptr [r10 + 48]",
+        "push qword ptr [r10 + 48]",
         "call rax",
+        "add rsp, 16",
         "pop rcx",
         "mov qword ptr [rcx], rax",
         "mov qword ptr [rcx + 8], rdx",

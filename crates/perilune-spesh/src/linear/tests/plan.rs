@@ -108,8 +108,7 @@ impl Plan {
             above: 0,
             rounds: None,
             round_to: None,
-            // Cranelift puts a first block that is hardly ever run last, and begins with another.
-            is_cold: random.below(10) < cold && !self.blocks.is_empty(),
+            is_cold: random.below(10) < cold,
             is_empty: false,
             statements: random.below(statements + 1),
         });

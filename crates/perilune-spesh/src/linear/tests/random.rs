@@ -1,6 +1,6 @@
 //! Random numbers, and what is made of them: SplitMix64, so that a function is known by one number.
 
-use crate::backend::clif::{Type, types};
+use crate::ssa::Type;
 
 pub(super) struct Random(u64);
 
@@ -22,7 +22,7 @@ pub(super) const KINDS: usize = 5;
 
 impl Kind {
     pub(super) fn ty(self) -> Type {
-        [types::I8, types::I16, types::I32, types::I64, types::F64, types::I64][self as usize]
+        [Type::I8, Type::I16, Type::I32, Type::I64, Type::F64, Type::I64][self as usize]
     }
 
     pub(super) fn bytes(self) -> i64 {

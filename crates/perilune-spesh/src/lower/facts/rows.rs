@@ -15,8 +15,8 @@
 //! `c[i][j] = c[i][j] + x`, numbers all, ends nothing.
 
 use super::{Fact, Facts, Name};
-use crate::backend::clif::{InstBuilder, Value, condcodes::IntCC, types};
 use crate::lower::{Known, Lowering, Register, State, Ty};
+use crate::ssa::{IntCC, Type, Value};
 use perilune_syntax::Op;
 use perilune_vm::machine::{EXITED, layout};
 use perilune_vm::{ArrayKind, Tag};
@@ -358,7 +358,7 @@ impl Lowering<'_, '_> {
                 let key = register(key).and_then(|r| self.known(r)).filter(|known| known.ty == Ty::Int)?.val;
                 let [array, length] = self.array(name, table, ArrayKind::General.into(), exit);
                 let index = self.iadd_imm(key, more.wrapping_sub(1));
-                let within = self.b.ins().icmp(IntCC::UnsignedLessThan, index, length);
+                let within = self.b.icmp(IntCC::UnsignedLessThan, index, length);
                 self.unless(within, exit);
                 self.place_of(array, index, ArrayKind::General)
             }
@@ -368,10 +368,10 @@ impl Lowering<'_, '_> {
             }
             Origin::Sum(..) => return None,
         };
-        let tag = self.load(types::I8, place, layout::TAG);
+        let tag = self.load(Type::I8, place, layout::TAG);
         let is = self.icmp_imm(IntCC::Equal, tag, Tag::TABLE.0 as i64);
         self.unless(is, exit);
-        Some(self.load(types::I64, place, layout::PAYLOAD))
+        Some(self.load(Type::I64, place, layout::PAYLOAD))
     }
 }
 
