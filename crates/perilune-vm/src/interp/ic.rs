@@ -24,6 +24,11 @@
 //! it knows which fields are nowhere: `if self.next then` of objects of a class asks all its classes
 //! otherwise, each time.
 //!
+//! Programs that make a metatable for each object, `setmetatable(object, { __index = Class })`, would have caches
+//! for objects alone. Where a metatable comes by for the first time its `__index` is looked for in its place
+//! ([`of_class`]): an entry for that says where all tables of a shape have the field that have the same class. A
+//! metatable that a site meets twice in a row is taken for one of many objects.
+//!
 //! Tables looked through are flagged `TABLE_IS_PROTO`; a structural change of a flagged table (new key,
 //! rehash, another metatable, a store to a key that starts with "__") bumps `proto_version`. So does a
 //! collection in which a flagged table may have died, because its address may be used again.
@@ -37,7 +42,7 @@ use perilune_syntax::bytecode::NO_IC;
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null_mut as null};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An inline cache.
@@ -214,13 +219,15 @@ impl DerefMut for Owned {
 /// The shared cache.
 pub(crate) struct SharedCache {
     entries: Owned,
+    /// The metatables that sites, by their caches' addresses, have met last and have no cache for: parts of addresses.
+    newcomers: [u32; NEWCOMERS],
     /// Counts hits, to refresh a site's cache now and then.
     pub ticks: u32,
 }
 
 impl Default for SharedCache {
     fn default() -> Self {
-        SharedCache { entries: Owned::new(), ticks: 0 }
+        SharedCache { entries: Owned::new(), newcomers: [0; NEWCOMERS], ticks: 0 }
     }
 }
 
@@ -231,6 +238,14 @@ impl SharedEntry {
     fn is_for(&self, shape: u32, meta: *mut Table, key: *mut LuaString) -> bool {
         self.key == key && self.ic.shape == shape && self.ic.meta == meta
     }
+}
+
+/// Sites whose last metatable is known.
+const NEWCOMERS: usize = 512;
+
+/// In place of a metatable: all those whose `__index` is this table. No table has that address.
+fn of_class(class: Gc<Table>) -> *mut Table {
+    class.ptr().map_addr(|address| address | 1)
 }
 
 /// Where machine code finds what is remembered of own fields.
@@ -374,6 +389,23 @@ impl SharedCache {
         set[0] = SharedEntry { ic: Ic { meta, ..ic }, key: key.ptr() };
     }
 
+    /// The same of what is along the `__index` of all tables of a shape that have this class; what the table itself has
+    /// has been looked at.
+    #[inline(always)]
+    fn is_absent_in(&self, shape: u32, class: Gc<Table>, key: *mut LuaString, version: u32) -> bool {
+        let e = &self.entries.absent[Self::absent_index(shape, key)];
+        e.key == key && e.shape == shape && e.meta == of_class(class) && e.version == version
+    }
+
+    /// Whether this site, by its cache, or by the key if it has none, has met the metatable the last time, too, that
+    /// it had no cache for one.
+    #[inline(always)]
+    fn is_again(&mut self, site: *const Ic, key: Gc<LuaString>, meta: *mut Table) -> bool {
+        let site = if site.is_null() { key.ptr().addr() } else { site.addr() };
+        let meta = (meta.addr() >> 4) as u32;
+        std::mem::replace(&mut self.newcomers[(site >> 5) % NEWCOMERS], meta) == meta
+    }
+
     /// Forgets everything: addresses may be used again after a collection.
     pub fn clear(&mut self) {
         self.entries.sets.fill([SharedEntry::NONE; 2]);
@@ -433,20 +465,27 @@ impl Vm {
                     *ic(k, d) = Ic { shape: t.shape, kind: OWN, slot, ..Ic::CLEAR };
                 } else if !shape::is_dict(t.shape) {
                     let slot = shape::lookup(t.shape, key);
-                    self.remember_absence(t, key, slot, true);
+                    self.remember_absence(t, key, slot, true, null());
                 }
                 return Ok(Found::Value(Value::NIL));
             }
             // A chain of plain tables can be cached, if none of them has a place for the key. What the
             // receiver itself has is asked first, each time.
             let dict = shape::is_dict(t.shape);
+            if !dict && let Some(v) = self.get_from_class(t, key, if d == NO_IC { null() } else { ic(k, d) })
+            {
+                return Ok(Found::Value(v));
+            }
             let own_slot = if dict { None } else { shape::lookup(t.shape, key) };
+            // The metatable is not looked through before it is known to be more than one object's.
+            let is_new = self.is_newcomer(Gc::from_ptr(t.metatable));
             let mut lasting = true;
-            let mut at = t;
+            let (mut at, mut first) = (t, None);
             for _ in 0..MAX_CHAIN {
                 let meta = at.metatable;
                 if meta.is_null() {
-                    self.remember_absence(t, key, own_slot, lasting);
+                    let class = first.filter(|_| is_new && !dict).map(of_class);
+                    self.remember_absence(t, key, own_slot, lasting, class.unwrap_or(t.metatable));
                     return Ok(Found::Value(Value::NIL));
                 }
                 let meta = Gc::from_ptr(meta);
@@ -455,7 +494,8 @@ impl Vm {
                     if lasting {
                         self.flag_proto(meta);
                     }
-                    self.remember_absence(t, key, own_slot, lasting);
+                    let class = first.filter(|_| is_new && !dict).map(of_class);
+                    self.remember_absence(t, key, own_slot, lasting, class.unwrap_or(t.metatable));
                     return Ok(Found::Value(Value::NIL));
                 }
                 let Some(holder) = h.as_table() else {
@@ -467,8 +507,13 @@ impl Vm {
                     }
                     return self.index_lookup(h, key.into());
                 };
+                if at == t {
+                    first = Some(holder);
+                }
                 if lasting {
-                    self.flag_proto(meta);
+                    if at != t || !is_new || dict {
+                        self.flag_proto(meta);
+                    }
                     self.flag_proto(holder);
                 }
                 let v = self.raw_get_str(holder, key);
@@ -493,6 +538,11 @@ impl Vm {
                             meta: t.metatable,
                             loc,
                         };
+                        if is_new && !dict {
+                            let class = of_class(first.expect("the metatable has an `__index`"));
+                            self.lua.caches.shared.put(found, class, key);
+                            return Ok(Found::Value(v));
+                        }
                         // The sites' caches take the shape as proof of absence, which a dictionary's is not.
                         if d != NO_IC && !dict {
                             *ic(k, d) = found;
@@ -511,6 +561,78 @@ impl Vm {
                 at = holder;
             }
             Err(self.error("'__index' chain too long; possible loop"))
+        }
+    }
+
+    /// Whether caches have never looked through the metatable, and it may be one object's alone: it is not the class
+    /// itself. What is recorded shall have caches.
+    fn is_newcomer(&mut self, meta: Gc<Table>) -> bool {
+        meta.header.flags & TABLE_IS_PROTO == 0
+            && !meta.is_in_island()
+            && self.lua.machine.logging.is_none()
+            && self.table_metamethod(meta, Event::Index).as_table().is_some_and(|class| class != meta)
+    }
+
+    /// Where tables of this shape, which lacks the field, have it if the `__index` of their metatables is `class`: an
+    /// entry of this version.
+    fn place_in(&self, shape: u32, class: Gc<Table>, key: Gc<LuaString>) -> Option<Ic> {
+        let e = self.lua.caches.shared.find(shape, of_class(class), key.ptr());
+        // SAFETY: an entry of the cache, or null.
+        let place = unsafe { e.as_ref() }?.ic;
+        (place.aux == self.lua.proto_version).then_some(place)
+    }
+
+    /// The same for `t`. The site's cache is filled if it meets the metatable again.
+    ///
+    /// # Safety
+    /// `t` is no dictionary and has a metatable; `site` is a cache of the running prototype, or null.
+    pub(crate) unsafe fn place_by_class(
+        &mut self,
+        t: Gc<Table>,
+        key: Gc<LuaString>,
+        site: *mut Ic,
+    ) -> Option<Ic> {
+        // SAFETY: the caller's promise.
+        let meta = unsafe { Gc::from_ptr(t.metatable) };
+        let class = self.table_metamethod(meta, Event::Index).as_table()?;
+        let place = self.place_in(t.shape, class, key)?;
+        let is_known = meta.header.flags & TABLE_IS_PROTO != 0 || self.lua.machine.logging.is_some();
+        if is_known || self.lua.caches.shared.is_again(site, key, t.metatable) {
+            self.flag_proto(meta);
+            let own = Ic { meta: t.metatable, ..place };
+            if !site.is_null() {
+                // SAFETY: the caller's promise.
+                unsafe { *site = own };
+            }
+            self.lua.caches.shared.put(own, t.metatable, key);
+        }
+        Some(place)
+    }
+
+    /// What is there, or nil if nothing is; `None`: nobody knows. The site's cache is filled if it meets the metatable
+    /// again.
+    ///
+    /// # Safety
+    /// As [`Vm::place_by_class`], and what `t` itself has is nil; `site` is a cache of the running prototype, or null.
+    pub(crate) unsafe fn get_from_class(
+        &mut self,
+        t: Gc<Table>,
+        key: Gc<LuaString>,
+        site: *mut Ic,
+    ) -> Option<Value> {
+        // SAFETY: the caller's promises; what an entry of this version says is there.
+        unsafe {
+            if let Some(place) = self.place_by_class(t, key, site) {
+                let v = match place.kind {
+                    PROTO_SLOT => *(place.loc as *const Value),
+                    _ => (*(place.loc as *const Node)).value(),
+                };
+                return (!v.is_nil()).then_some(v);
+            }
+            let class = self.table_metamethod(Gc::from_ptr(t.metatable), Event::Index).as_table()?;
+            let (shape, version) = (t.shape, self.lua.proto_version);
+            let is_absent = self.lua.caches.shared.is_absent_in(shape, class, key.ptr(), version);
+            is_absent.then_some(Value::NIL)
         }
     }
 
@@ -576,12 +698,18 @@ impl Vm {
     }
 
     /// Nothing has been found under `key`, in `t` or along its `__index`, all of which is flagged if that is
-    /// `lasting`; a table of this shape would have it in `slot`.
-    fn remember_absence(&mut self, t: Gc<Table>, key: Gc<LuaString>, slot: Option<u32>, lasting: bool) {
+    /// `lasting`; a table of this shape would have it in `slot`. `meta` is the metatable, or all of a class.
+    fn remember_absence(
+        &mut self,
+        t: Gc<Table>,
+        key: Gc<LuaString>,
+        slot: Option<u32>,
+        lasting: bool,
+        meta: *mut Table,
+    ) {
         if lasting && !shape::is_dict(t.shape) {
-            let (key, meta, shape) = (key.ptr(), t.metatable, t.shape);
+            let (key, shape, version) = (key.ptr(), t.shape, self.lua.proto_version);
             let entry = &mut self.lua.caches.shared.entries.absent[SharedCache::absent_index(shape, key)];
-            let version = self.lua.proto_version;
             *entry = AbsentEntry { key, meta, shape, slot: slot.unwrap_or(NOWHERE), version };
         }
     }

@@ -17,7 +17,7 @@
 use super::{LEAVE, STAY};
 use crate::Vm;
 use crate::frame::frame;
-use crate::interp::ic::{Found, OWN, PROTO_NODE, PROTO_SLOT, ic};
+use crate::interp::ic::{Found, Ic, OWN, PROTO_NODE, PROTO_SLOT, ic};
 use crate::interp::{frame_ceiling, proceed, save};
 use crate::meta::Event;
 use crate::native::Answer;
@@ -309,7 +309,7 @@ unsafe fn remembered(vm: *mut Vm, t: *mut Table, name: *mut LuaString) -> Value 
     unsafe {
         let e = (*vm).lua.caches.shared.find((*t).shape, (*t).metatable, name);
         if e.is_null() {
-            return Value::NIL;
+            return of_class(vm, t, name);
         }
         let c = (*e).ic;
         match c.kind {
@@ -318,6 +318,19 @@ unsafe fn remembered(vm: *mut Vm, t: *mut Table, name: *mut LuaString) -> Value 
             PROTO_NODE if c.aux == (*vm).lua.proto_version => (*(c.loc as *const Node)).value(),
             _ => Value::NIL,
         }
+    }
+}
+
+/// The same of tables that have the class of `t`, each by a metatable of its own.
+#[inline(never)]
+unsafe fn of_class(vm: *mut Vm, t: *mut Table, name: *mut LuaString) -> Value {
+    // SAFETY: the caller's: a live table, whose own field is nil if it is no dictionary.
+    unsafe {
+        if shape::is_dict((*t).shape) || (*t).metatable.is_null() {
+            return Value::NIL;
+        }
+        let known = (*vm).get_from_class(Gc::from_ptr(t), Gc::from_ptr(name), std::ptr::null_mut());
+        known.unwrap_or(Value::NIL)
     }
 }
 
@@ -392,10 +405,18 @@ pub(super) unsafe extern "C-unwind" fn place_in_class(
             }
             return (*e).ic.loc as u64;
         }
+        // What has one metatable for each object.
+        let by_class = |place: Ic| if place.kind == wanted { place.loc as u64 } else { 0 };
+        if let Some(place) = (*vm).place_by_class(Gc::from_ptr(t), Gc::from_ptr(name), own) {
+            return by_class(place);
+        }
         if (*vm).get_field_filling(Gc::from_ptr(t), Gc::from_ptr(name), k, d).is_err() {
             // The interpreter comes to the same error.
             (*vm).lua.errors.take_value();
             return 0;
+        }
+        if let Some(place) = (*vm).place_by_class(Gc::from_ptr(t), Gc::from_ptr(name), own) {
+            return by_class(place);
         }
         let is_right = (*own).shape == (*t).shape && (*own).kind == wanted && (*own).meta == (*t).metatable;
         if is_right && (*own).aux == version { (*own).loc as u64 } else { 0 }
