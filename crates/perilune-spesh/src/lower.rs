@@ -379,6 +379,9 @@ pub(crate) struct Lowering<'a, 'b> {
     /// Where ways meet that do not agree on a table that is not made, in this register.
     disputed: HashSet<(usize, usize)>,
     in_place: InPlace,
+    /// The last function that has been made, and the upvalues that have been looked for since the first of those that
+    /// are made one after the other, by register; whether one has been looked for yet.
+    opened: (Option<usize>, HashMap<u8, (Variable, bool)>),
     exits: HashMap<Exit, Block>,
     /// Entries behind calls, by the call, until they are built.
     returns: HashMap<usize, Block>,
@@ -505,6 +508,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             made: made_before.clone(),
             made_before,
             in_place: HashMap::default(),
+            opened: (None, HashMap::default()),
             exits: HashMap::default(),
             returns: HashMap::default(),
             entered: Vec::new(),

@@ -12,8 +12,9 @@ use super::facts::{Fact, Name};
 use super::stores::Stored;
 use super::{EXITED, Known, Lowering, Ty};
 use crate::ssa::{Block, IntCC, Type, Value};
+use crate::units;
 use perilune_syntax::bytecode::NO_IC;
-use perilune_syntax::{Instr, Op};
+use perilune_syntax::{Instr, Op, UpvalueDesc};
 use perilune_vm::machine::{Cache, NOT_DONE, layout};
 use perilune_vm::{Intrinsic, Tag};
 
@@ -256,16 +257,87 @@ impl Lowering<'_, '_> {
 
     /// `CLOSURE`. Variables that functions refer to are always in their slots.
     pub(super) fn make_closure(&mut self, at: usize) {
-        let i = self.code(at);
+        let (i, proto) = (self.code(at), self.proto);
         let a = i.a() as usize;
         self.forget_above(at);
         let slow = self.aside();
         self.collect_if_due(at, false);
+        let upvalues = &proto.protos[i.bx() as usize].upvalues;
+        if let Some(maker) = layout::closure_maker(upvalues.len()) {
+            assert!(self.frame == 0, "what makes functions is not built in place");
+            self.begin_opening(at, upvalues);
+            let closure = self.own_closure();
+            let inst = self.load(Type::I64, closure, layout::CLOSURE_INST);
+            let children = self.load(Type::I64, inst, layout::INST_CHILDREN);
+            let some = self.icmp_imm(IntCC::NotEqual, children, 0);
+            self.unless(some, slow.block);
+            let inst = self.load(Type::I64, children, 8 * i.bx() as i32);
+            let made = self.icmp_imm(IntCC::NotEqual, inst, 0);
+            self.unless(made, slow.block);
+            let mut arguments = vec![self.vm, inst];
+            for upvalue in upvalues {
+                arguments.push(match upvalue.in_stack {
+                    true => self.opened(upvalue.index),
+                    false => {
+                        self.load(Type::I64, closure, layout::CLOSURE_UPVALUES + 8 * upvalue.index as i32)
+                    }
+                });
+            }
+            let closure = self.leaf(maker, &arguments);
+            let tag = self.b.iconst(Type::I8, Tag::CLOSURE.0 as i64);
+            self.put(a, tag, closure);
+            return self.join(at, slow, Some((a, Ty::Any)));
+        }
         let (vm, base) = (self.vm, self.own_base());
         let [register, number] = [a as i64, i.bx() as i64].map(|n| self.b.iconst(Type::I64, n));
         self.ask(layout::make_closure(), &[vm, base, register, number], slow.block);
         self.set_unknown(a);
         self.join(at, slow, Some((a, Ty::Any)));
+    }
+
+    /// Functions that are made one after the other share variables: the upvalue of one is looked for once, as long as
+    /// there is only one way from there to here, and nothing on it ends a variable. Else all are looked for anew.
+    fn begin_opening(&mut self, at: usize, upvalues: &[UpvalueDesc]) {
+        let before = self.opened.0.replace(at);
+        let code = &self.proto.code;
+        let goes_straight = |from: usize| {
+            let on = from < at && (from + 1..at).all(|n| is_plain(code[n]));
+            on && (0..code.len()).all(|n| units::target(self.proto, n).is_none_or(|to| to <= from || to > at))
+        };
+        if !before.is_some_and(goes_straight) {
+            self.opened.1.clear();
+        }
+        for upvalue in upvalues.iter().filter(|upvalue| upvalue.in_stack) {
+            if !self.opened.1.contains_key(&upvalue.index) {
+                let (variable, none) = (self.b.declare_var(Type::I64), self.b.iconst(Type::I64, 0));
+                self.b.def_var(variable, none);
+                self.opened.1.insert(upvalue.index, (variable, false));
+            }
+        }
+    }
+
+    /// The upvalue of the variable in this register.
+    fn opened(&mut self, r: u8) -> Value {
+        let (variable, is_known) = self.opened.1[&r];
+        let vm = self.vm;
+        let [find, done] = [(); 2].map(|()| self.b.create_block());
+        if is_known {
+            // The interpreter may have made the function before.
+            let known = self.b.use_var(variable);
+            self.b.brif(known, done, &[], find, &[]);
+            self.b.set_cold_block(find);
+            self.go_to(find);
+        }
+        let base = self.own_base();
+        let slot = self.iadd_imm(base, Self::slot(r as usize) as i64);
+        let found = self.leaf(layout::find_upvalue(), &[vm, slot]);
+        self.b.def_var(variable, found);
+        if is_known {
+            self.b.jump(done, &[]);
+            self.go_to(done);
+        }
+        self.opened.1.insert(r, (variable, true));
+        self.b.use_var(variable)
     }
 
     /// `CONCAT` of a few strings and numbers. A collection comes after it: before, it would take the operands
@@ -302,4 +374,24 @@ impl Lowering<'_, '_> {
             now.forget_upvalues(at);
         }
     }
+}
+
+/// The instruction goes on with the next one, calls nothing that belongs to the program, and ends no variable.
+fn is_plain(i: Instr) -> bool {
+    use Op::*;
+    matches!(
+        i.op(),
+        Some(
+            Move | LoadI
+                | LoadK
+                | LoadNil
+                | LoadTrue
+                | LoadFalse
+                | GetUpval
+                | SetUpval
+                | NewTable
+                | SetSlot
+                | Closure
+        )
+    )
 }

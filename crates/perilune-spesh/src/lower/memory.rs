@@ -160,10 +160,15 @@ impl Lowering<'_, '_> {
         self.put(a, tag, zero);
     }
 
+    /// The function of Lua that runs.
+    pub(super) fn own_closure(&mut self) -> Value {
+        let base = self.b.use_var(self.base);
+        self.load(Type::I64, base, self.record(layout::FRAME_FUNCTION) + layout::PAYLOAD)
+    }
+
     /// The upvalue of this number.
     pub(super) fn upvalue(&mut self, number: u16) -> Value {
-        let base = self.b.use_var(self.base);
-        let closure = self.load(Type::I64, base, self.record(layout::FRAME_FUNCTION) + layout::PAYLOAD);
+        let closure = self.own_closure();
         self.load(Type::I64, closure, layout::CLOSURE_UPVALUES + 8 * number as i32)
     }
 

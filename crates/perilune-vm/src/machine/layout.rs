@@ -73,6 +73,9 @@ pub const INST_FRAME_BYTES: i32 = offset_of!(ProtoInst, frame_bytes) as i32;
 pub const INST_TAKES: i32 = offset_of!(ProtoInst, takes) as i32;
 /// From an instance to how many parameters it has, 1 byte.
 pub const INST_PARAMS: i32 = offset_of!(ProtoInst, num_params) as i32;
+/// From an instance to the addresses of the instances of the functions in it, null where there is none yet; null:
+/// there are none.
+pub const INST_CHILDREN: i32 = offset_of!(ProtoInst, children) as i32;
 /// From an instance to the address of its constants.
 pub const INST_CONSTANTS: i32 = offset_of!(ProtoInst, k) as i32;
 /// From a Lua function to its first upvalue; 8 bytes each.
@@ -643,6 +646,17 @@ pub fn set_list() -> usize {
 /// register. [`super::NOT_DONE`]: the interpreter has to do the instruction.
 pub fn make_closure() -> usize {
     super::leaf::make_closure as *const () as usize
+}
+
+/// The address of `fn(vm, instance, upvalues...) -> closure`: a new function of this instance, whose prototype has so
+/// many upvalues; `None`: there is none for so many.
+pub fn closure_maker(upvalues: usize) -> Option<usize> {
+    super::leaf::closure_maker(upvalues)
+}
+
+/// The address of `fn(vm, register) -> upvalue`: that of the variable in this register.
+pub fn find_upvalue() -> usize {
+    super::leaf::find_upvalue as *const () as usize
 }
 
 /// The address of `fn(vm, register) -> u64`: variables from this register on are over. [`super::NOT_DONE`]:

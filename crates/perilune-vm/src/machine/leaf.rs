@@ -21,7 +21,7 @@ use crate::interp::ic::{Found, Ic, OWN, PROTO_NODE, PROTO_SLOT, ic};
 use crate::interp::{frame_ceiling, proceed, save};
 use crate::meta::Event;
 use crate::native::Answer;
-use crate::object::{LuaString, Node, ProtoInst, STRING_INTERNED, Table};
+use crate::object::{LuaClosure, LuaString, Node, ProtoInst, STRING_INTERNED, Table, Upval};
 use crate::shape;
 use crate::value::{Gc, Tag, Value};
 use perilune_syntax::bytecode::NO_IC;
@@ -544,6 +544,52 @@ pub(super) unsafe extern "C-unwind" fn make_closure(
     // SAFETY: called by machine code for its frame; the registers that the function refers to are in their
     // slots.
     unsafe { if (*vm).make_closure(base, a as usize, number as usize) { 1 } else { refused(vm) } }
+}
+
+/// The upvalue of the variable in a slot of the running coroutine's stack, which the domain accounts for from now on.
+pub(super) unsafe extern "C-unwind" fn find_upvalue(vm: *mut Vm, slot: *mut Value) -> *mut Upval {
+    // SAFETY: called by machine code for a register of its frame, which is in its slot.
+    unsafe { (*vm).find_upvalue(slot) }
+}
+
+/// Makes functions of this instance with so many upvalues.
+macro_rules! closures {
+    ($($name:ident: $count:literal ($($upvalue:ident),*);)*) => {
+        $(
+            unsafe extern "C-unwind" fn $name(
+                vm: *mut Vm,
+                inst: *mut ProtoInst
+                $(, $upvalue: *mut Upval)*
+            ) -> *mut LuaClosure {
+                // SAFETY: called by machine code of the domain that owns the state, for an instance of a prototype
+                // with so many upvalues; all of them are there before anything else happens.
+                unsafe {
+                    let made = (*vm).heap.alloc(Tag::CLOSURE.0, size_of::<LuaClosure>() + 8 * $count);
+                    let closure = made.as_ptr() as *mut LuaClosure;
+                    (*closure).proto = inst;
+                    let upvalues: [*mut Upval; $count] = [$($upvalue),*];
+                    (&raw mut (*closure).upvals as *mut [*mut Upval; $count]).write(upvalues);
+                    closure
+                }
+            }
+        )*
+
+        /// The address of `fn(vm, instance, upvalues...) -> closure` for so many upvalues; `None`: there is none.
+        pub(super) fn closure_maker(upvalues: usize) -> Option<usize> {
+            match upvalues {
+                $($count => Some($name as *const () as usize),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+closures! {
+    closure_of_none: 0 ();
+    closure_of_one: 1 (a);
+    closure_of_two: 2 (a, b);
+    closure_of_three: 3 (a, b, c);
+    closure_of_four: 4 (a, b, c, d);
 }
 
 /// `CLOSE`: variables from the register at `level` on are over. The answer is [`NOT_DONE`] if there may be
