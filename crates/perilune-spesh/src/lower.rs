@@ -738,6 +738,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
     /// The same where something has been done if it holds, which is not to be done again: so no trial lets it
     /// fail.
     fn if_done(&mut self, condition: Val, otherwise: Block) {
+        if self.b.func.integer(condition).is_some_and(|holds| holds != 0) {
+            return;
+        }
         let on = self.b.create_block();
         if self.is_rare() {
             self.b.set_cold_block(on);

@@ -380,6 +380,14 @@ impl Function {
         }
     }
 
+    /// The float that it is, if it is a constant.
+    pub fn float(&self, value: Value) -> Option<f64> {
+        match self.def(value) {
+            Def::Float(bits) => Some(f64::from_bits(bits)),
+            _ => None,
+        }
+    }
+
     /// What a value is the sum of, and a constant.
     pub fn sum(&self, value: Value) -> Option<(Value, i64)> {
         match *self.data(self.made_by(value)?) {

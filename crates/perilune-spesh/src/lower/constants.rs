@@ -3,7 +3,7 @@
 //! A constant stands nowhere: it is part of the instruction that uses it, or is made there.
 
 use super::{Lowering, Val};
-use crate::ssa::{IntCC, Opcode};
+use crate::ssa::{IntCC, Opcode, Type};
 
 impl Lowering<'_, '_> {
     fn with_constant(&mut self, opcode: Opcode, x: Val, n: i64) -> Val {
@@ -12,8 +12,12 @@ impl Lowering<'_, '_> {
         self.b.binary(opcode, x, n)
     }
 
+    /// Of what is a constant itself it is known what comes of it.
     pub(super) fn icmp_imm(&mut self, order: IntCC, x: Val, n: i64) -> Val {
         let ty = self.b.func.ty(x);
+        if let Some(x) = self.b.func.integer(x) {
+            return self.b.iconst(Type::I8, order.holds(x, ty.signed(n)) as i64);
+        }
         let n = self.b.iconst(ty, n);
         self.b.icmp(order, x, n)
     }

@@ -220,7 +220,13 @@ impl Lowering<'_, '_> {
     }
 
     /// That `condition` is as `wanted` leads to instruction `to`, else the next one follows.
+    /// Of a constant one of both is never built: functions that are built in place are asked for what they are given.
     pub(super) fn branch_when(&mut self, condition: crate::ssa::Value, wanted: bool, to: usize) {
+        match self.b.func.integer(condition) {
+            Some(holds) if (holds != 0) == wanted => return self.edge(to),
+            Some(_) => return,
+            None => {}
+        }
         let [there, on] = [(); 2].map(|()| self.b.create_block());
         let [yes, no] = if wanted { [there, on] } else { [on, there] };
         self.b.brif(condition, yes, &[], no, &[]);

@@ -150,7 +150,8 @@ impl Lowering<'_, '_> {
     /// Remainder or quotient of integers, by a constant if instruction `at` has one.
     fn quotient(&mut self, at: usize, operation: Operation, x: Value, y: Value, slow: Block) -> Value {
         let remainder = operation == Operation::Mod;
-        match self.divisor(at) {
+        let given = self.b.func.integer(y).filter(|&divisor| divisor > 0);
+        match self.divisor(at).or(given) {
             Some(divisor) => {
                 let op = if remainder { Op::ModK } else { Op::IDivK };
                 self.divide(op, Known { ty: Ty::Int, val: x }, divisor).val

@@ -66,10 +66,14 @@ impl Lowering<'_, '_> {
                 Constant::Integer(divisor) if divisor > 0 => self.divide(op, x, divisor),
                 _ => return false,
             },
-            Op::IDiv | Op::Mod if ints => {
-                self.divide_by_any(at, op, x, y);
-                return true;
-            }
+            // An argument of a function that is built in place, as often as not.
+            Op::IDiv | Op::Mod if ints => match self.b.func.integer(y.val).filter(|&divisor| divisor > 0) {
+                Some(divisor) => self.divide(if op == Op::Mod { Op::ModK } else { Op::IDivK }, x, divisor),
+                None => {
+                    self.divide_by_any(at, op, x, y);
+                    return true;
+                }
+            },
             Op::Shl | Op::Shr if ints => {
                 self.shift(at, op, x, y);
                 return true;
@@ -138,7 +142,8 @@ impl Lowering<'_, '_> {
         self.b.brif(positive, on, &[], other, &[]);
         self.go_to(on);
         let (int_x, fits) = self.small_whole(x);
-        let (divisor, fits) = match self.divisor(at) {
+        let given = || self.b.func.float(y).filter(|f| f.fract() == 0.0 && (1.0..SMALL as f64).contains(f));
+        let (divisor, fits) = match self.divisor(at).or_else(|| given().map(|f| f as i64)) {
             Some(divisor) => (Err(divisor), fits),
             None => {
                 let (int_y, small) = self.small_whole(y);
