@@ -89,3 +89,25 @@ local function down(n, step) if n <= 0 then return 0 end return n % step + down(
 local d = 0
 for i = 1, 300 do d = d + down(12, 3) + down(i % 9, 2) + down(0, 1) end
 print(d)
+
+-- What is made of constants alone, to the ends of the integers; and loops between them.
+local function made(w, h) return w * h + w - h, (w & h) | (w ~ h), w + 1, h - 1 end
+local function sums()
+  local a, b, c, d = made(6, 7)
+  local e, f, g, h = made(math.maxinteger, 2)
+  local i, j, k, l = made(math.mininteger, -1)
+  return a + b + c + d, e, f, g, h, i, j, k, l
+end
+local function rounds()
+  local low, high, n = 3, 2, 0
+  for i = low, high do n = n + 100 * i end
+  for i = 1, 4 do n = n + i end
+  for i = high, low do n = n + i * 10 end
+  for i = 5, 1, -2 do n = n + i end
+  for i = math.maxinteger - 1, math.maxinteger do n = n + (i & 1) end
+  return n
+end
+local r = 0
+for _ = 1, 300 do r = r + rounds() end
+for _ = 1, 200 do sums() end
+print(r, sums())

@@ -22,6 +22,14 @@ impl Lowering<'_, '_> {
         self.b.icmp(order, x, n)
     }
 
+    /// The same where either may be one.
+    pub(super) fn icmp(&mut self, order: IntCC, x: Val, y: Val) -> Val {
+        match self.b.func.integer(y) {
+            Some(y) => self.icmp_imm(order, x, y),
+            None => self.b.icmp(order, x, y),
+        }
+    }
+
     pub(super) fn iadd_imm(&mut self, x: Val, n: i64) -> Val {
         self.with_constant(Opcode::Iadd, x, n)
     }

@@ -214,7 +214,8 @@ impl Lowering<'_, '_> {
         self.go_where_told(at);
     }
 
-    /// `condition` leads to instruction `to`, else the next one follows.
+    /// `condition` leads to instruction `to`, else the next one follows. Where it is known to hold nothing is known
+    /// behind it: nobody comes there.
     pub(super) fn branch(&mut self, condition: crate::ssa::Value, to: usize) {
         self.branch_when(condition, true, to);
     }
@@ -521,7 +522,7 @@ impl Lowering<'_, '_> {
     fn compare_and_jump(&mut self, to: usize, order: Order, wanted: bool, x: Known, y: Known) {
         let holds = match x.ty {
             Ty::Float => self.b.fcmp(order.floats(), x.val, y.val),
-            _ => self.b.icmp(order.ints(), x.val, y.val),
+            _ => self.icmp(order.ints(), x.val, y.val),
         };
         self.branch_when(holds, wanted, to);
     }
@@ -581,8 +582,12 @@ impl Lowering<'_, '_> {
             _ => limit,
         };
         let order = if step > 0 { IntCC::SignedGreaterThan } else { IntCC::SignedLessThan };
-        let none = self.b.icmp(order, start.val, limit.val);
+        let none = self.icmp(order, start.val, limit.val);
         self.branch(none, past);
+        if self.now.is_none() {
+            // Between constants, of which there is none.
+            return;
+        }
         let (high, low) = if step > 0 { (limit.val, start.val) } else { (start.val, limit.val) };
         let distance = self.b.isub(high, low);
         let rounds = match step.unsigned_abs() {

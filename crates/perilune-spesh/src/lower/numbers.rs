@@ -52,7 +52,13 @@ impl Lowering<'_, '_> {
         let ints = x.ty == Ty::Int && y.ty == Ty::Int;
         let is_sum = op == Op::AddI && ints && !self.captured.contains(b as u8);
         let origin = is_sum.then(|| Origin::Sum(self.name_of(b), i.c() as i16 as i64));
+        let constants = [x, y].map(|n| self.b.func.integer(n.val));
         let result = match op {
+            _ if let ([Some(x), Some(y)], true) = (constants, ints)
+                && let Some(n) = of_constants(op, x, y) =>
+            {
+                Known { ty: Ty::Int, val: self.b.iconst(Type::I64, n) }
+            }
             Op::Add | Op::AddK | Op::AddI if ints => Known { ty: Ty::Int, val: self.b.iadd(x.val, y.val) },
             Op::Sub | Op::SubK if ints => Known { ty: Ty::Int, val: self.b.isub(x.val, y.val) },
             Op::Mul | Op::MulK if ints => Known { ty: Ty::Int, val: self.b.imul(x.val, y.val) },
@@ -285,6 +291,19 @@ impl Lowering<'_, '_> {
         let below = self.b.imul(quotient, d);
         int(self.b.isub(x.val, below))
     }
+}
+
+/// What comes of two integers, if that is one.
+fn of_constants(op: Op, x: i64, y: i64) -> Option<i64> {
+    Some(match op {
+        Op::Add | Op::AddK | Op::AddI => x.wrapping_add(y),
+        Op::Sub | Op::SubK => x.wrapping_sub(y),
+        Op::Mul | Op::MulK => x.wrapping_mul(y),
+        Op::BAnd | Op::BAndK => x & y,
+        Op::BOr | Op::BOrK => x | y,
+        Op::BXor | Op::BXorK => x ^ y,
+        _ => return None,
+    })
 }
 
 /// The factor and the shift by which the high word of a product becomes the quotient of a number below 2^63
