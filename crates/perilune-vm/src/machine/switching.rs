@@ -541,7 +541,9 @@ unsafe fn note(th: *mut Thread, taker: Taker, pc: *const Instr) {
             && last.inst == inst
             && last.running == taker.base
             && last.to == taker.called.sub(CALL_GAP)
-            && last.wanted == taker.wanted;
+            && last.wanted == taker.wanted
+            // Another function may have called it where this one does.
+            && last.distance == (*frame(taker.base)).distance() as u32;
         if is_same && has_this_code(last) {
             (*th).standing.has_yielded(None);
         } else {
