@@ -9,7 +9,7 @@
 //! they may lie anywhere, and no code has to change when it is put in its place.
 //!
 //! # Tail calls
-//! A function of the convention [`JUMPING`] may end in a call that takes its place on the native stack.
+//! A function of the convention [`Convention::Machine`](crate::ssa::Convention) may end in a call that takes its place on the native stack.
 //!
 //! # Panics and unwinding
 //! There is no unwind information for machine code: a panic must not reach it, helpers return a status. Form
@@ -23,14 +23,11 @@
 
 use crate::linear;
 use crate::positions::Positions;
-use crate::ssa::{Builder, Convention, Function, Invalid, Signature, Variables};
+use crate::ssa::{Builder, Function, Invalid, Signature, Variables};
 use crate::target;
 use perilune_vm::machine::{Departures, LEAVE_AT, Leave};
 use std::cell::Cell;
 use std::fmt;
-
-/// The calling convention of machine code.
-pub const JUMPING: Convention = Convention::Machine;
 
 /// Where a value is to be stored when code is left: so many bytes from the base of the frame; a byte of it, or
 /// all.

@@ -71,11 +71,11 @@ mod trials;
 mod unmade;
 mod varargs;
 
-use crate::backend::{self, JUMPING};
+use crate::backend;
 use crate::live::{live, read, read_by_type};
 use crate::places::Built;
 use crate::report;
-use crate::ssa::{Block, Builder, IntCC, Sig, Signature, Type, Value as Val, Variable};
+use crate::ssa::{Block, Builder, Convention, IntCC, Sig, Signature, Type, Value as Val, Variable};
 use crate::trials::Trials;
 use crate::units::{self, Unit};
 pub use cost::{Cost, LEAVING};
@@ -222,9 +222,9 @@ pub(crate) struct Slow {
 }
 
 /// A function that compiles to this signature: that of [`perilune_vm::machine::Run`], and it may end in a
-/// jump to another one ([`JUMPING`]).
+/// jump to another one ([`Convention::Machine`]).
 pub fn signature() -> Signature {
-    let mut signature = Signature::new(JUMPING);
+    let mut signature = Signature::new(Convention::Machine);
     signature.params = vec![Type::I64, Type::I64, Type::I64, Type::I32];
     signature.returns = vec![Type::I64];
     signature

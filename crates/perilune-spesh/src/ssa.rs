@@ -269,6 +269,8 @@ struct Node {
     next: u32,
 }
 
+const _: () = assert!(size_of::<Node>() == 32, "instructions are small");
+
 #[derive(Clone, Copy, Debug)]
 struct EdgeData {
     from: Block,
@@ -443,11 +445,6 @@ impl Function {
     /// The values of a list.
     pub(crate) fn list(&self, list: List) -> &[Value] {
         &self.pool[list.start as usize..][..list.len as usize]
-    }
-
-    /// Names what an instruction reads, but for what it passes to blocks.
-    pub(crate) fn each_arg(&self, inst: Inst, each: impl FnMut(Value)) {
-        self.args(self.data(inst)).iter().copied().for_each(each);
     }
 
     /// What an instruction reads, but for what it passes to blocks.

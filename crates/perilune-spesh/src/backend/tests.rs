@@ -4,7 +4,7 @@ use super::*;
 use crate::memory::tests::free_at_once;
 use crate::memory::{Code, CodeMemory, Kind};
 use crate::positions::Place;
-use crate::ssa::{FloatCC, IntCC, Type, Value};
+use crate::ssa::{Convention, FloatCC, IntCC, Type, Value};
 use std::sync::Arc;
 
 fn backend() -> Backend {
@@ -187,7 +187,7 @@ extern "C" fn identity(a: i64) -> i64 {
 #[test]
 fn who_calls_machine_code_from_outside_finds_registers_as_they_were() {
     let mut backend = backend();
-    let compiled = backend.compile(signature_of(4, JUMPING), countdown).expect("compiles");
+    let compiled = backend.compile(signature_of(4, Convention::Machine), countdown).expect("compiles");
     let memory = memory();
     let code = memory.install(&compiled.bytes, Kind::Function).expect("there is room");
     // As deep as no stack is.

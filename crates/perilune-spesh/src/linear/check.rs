@@ -45,7 +45,6 @@ use super::form::{Form, Name, Number, Way, Where};
 use super::intervals::Home;
 use super::moves::Spot;
 use super::scan::Allocation;
-use crate::backend::JUMPING;
 use crate::ssa::{Convention, Data, Inst, Opcode, Value};
 use decode::{Does, Flags, Step, decode};
 use perilune_vm::machine::KEEPS;
@@ -146,7 +145,7 @@ type Done = Result<(), Wrong>;
 /// Registers that a function of this convention leaves as they were, besides the stack's.
 fn kept(convention: Convention) -> &'static [Reg] {
     match convention {
-        JUMPING => &[KEEPS, RBP],
+        Convention::Machine => &[KEEPS, RBP],
         _ => &[3, RBP, 12, 13, 14, 15],
     }
 }

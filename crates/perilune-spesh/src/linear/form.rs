@@ -10,8 +10,9 @@ use std::ops::Range;
 
 mod operands;
 
-use crate::backend::JUMPING;
-use crate::ssa::{Block, Data, Def, Edge, FloatCC, Function, Inst, IntCC, Opcode, Param, Slot, Type, Value};
+use crate::ssa::{
+    Block, Convention, Data, Def, Edge, FloatCC, Function, Inst, IntCC, Opcode, Param, Slot, Type, Value,
+};
 use crate::target;
 
 /// A value that the allocator finds room for.
@@ -36,7 +37,7 @@ pub(super) enum Where {
     Float(u64),
     Stack(Slot, i32),
     StackPointer,
-    /// The first parameter of a function of the convention [`JUMPING`]: in its register wherever such
+    /// The first parameter of a function of the convention [`Convention::Machine`]: in its register wherever such
     /// functions run.
     Kept,
     /// Its instruction is part of those that use it.
@@ -527,9 +528,9 @@ impl<'f> Form<'f> {
         self.params(0).next().filter(|_| self.jumps())
     }
 
-    /// Whether the function is of the convention [`JUMPING`]: it saves no registers, and has one for good.
+    /// Whether the function is of the convention [`Convention::Machine`]: it saves no registers, and has one for good.
     pub(super) fn jumps(&self) -> bool {
-        self.func.signature.convention == JUMPING
+        self.func.signature.convention == Convention::Machine
     }
 
     fn named(&mut self, value: Value) -> Where {

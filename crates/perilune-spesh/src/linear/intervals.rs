@@ -7,7 +7,6 @@
 //! the end of the block that passes it.
 
 use super::form::{Class, Form, Name, Need};
-use crate::backend::JUMPING;
 use crate::ssa::{Convention, Data, Opcode};
 use smallvec::SmallVec;
 
@@ -433,7 +432,7 @@ pub(super) fn taken(form: &Form<'_>) -> Taken {
                     }
                 } else {
                     taken.calls.push((at + 1, at + 2));
-                    if signature.convention == JUMPING {
+                    if signature.convention == Convention::Machine {
                         taken.thorough.push((at + 1, at + 2));
                     }
                 }

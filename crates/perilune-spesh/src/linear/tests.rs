@@ -227,7 +227,7 @@ fn operations_of(function: &Function) -> HashSet<(What, Option<Type>)> {
     };
     let insts = || function.blocks().iter().flat_map(|&block| function.block_insts(block));
     for inst in insts() {
-        function.each_arg(inst, &mut uses);
+        function.args(function.data(inst)).iter().copied().for_each(&mut uses);
         function.edges(inst).iter().for_each(|&way| function.passed(way).for_each(&mut uses));
     }
     all.extend(insts().map(|inst| {

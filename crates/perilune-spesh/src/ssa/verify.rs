@@ -157,13 +157,8 @@ impl Verifier<'_> {
     fn block(&self, block: Block) -> Result<(), Invalid> {
         let func = self.func;
         for (n, inst) in func.block_insts(block).enumerate() {
-            let mut late = None;
-            func.each_arg(inst, |value| {
-                if !self.is_there(value, block, n as u32) {
-                    late = Some(value);
-                }
-            });
-            if let Some(value) = late {
+            let is_late = |value: &&Value| !self.is_there(**value, block, n as u32);
+            if let Some(value) = func.args(func.data(inst)).iter().find(is_late) {
                 return self.wrong(block, Some(inst), &format!("{value} is not there"));
             }
             if let Err(what) = self.types(inst) {

@@ -42,7 +42,7 @@ use perilune_syntax::bytecode::NO_IC;
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
-use std::ptr::{NonNull, null_mut as null};
+use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An inline cache.
@@ -465,14 +465,15 @@ impl Vm {
                     *ic(k, d) = Ic { shape: t.shape, kind: OWN, slot, ..Ic::CLEAR };
                 } else if !shape::is_dict(t.shape) {
                     let slot = shape::lookup(t.shape, key);
-                    self.remember_absence(t, key, slot, true, null());
+                    self.remember_absence(t, key, slot, true, null_mut());
                 }
                 return Ok(Found::Value(Value::NIL));
             }
             // A chain of plain tables can be cached, if none of them has a place for the key. What the
             // receiver itself has is asked first, each time.
             let dict = shape::is_dict(t.shape);
-            if !dict && let Some(v) = self.get_from_class(t, key, if d == NO_IC { null() } else { ic(k, d) })
+            if !dict
+                && let Some(v) = self.get_from_class(t, key, if d == NO_IC { null_mut() } else { ic(k, d) })
             {
                 return Ok(Found::Value(v));
             }

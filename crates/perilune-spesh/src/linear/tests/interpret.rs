@@ -9,7 +9,7 @@
 //! is said here, as it would be anybody's guess what the compiler makes of operands that change places.
 
 use super::outside::{KEPT, Left, called, leave};
-use crate::backend::{JUMPING, apart};
+use crate::backend::apart;
 use crate::ssa::{
     Block, Convention, Data, Def, Edge, FloatCC, Function, Inst, List, Opcode, Sig, Type, Value,
 };
@@ -247,7 +247,7 @@ impl Interpreter<'_> {
         words.resize(7, 0);
         floats.resize(8, 0);
         let callee = self.get(func.list(args)[0]) as usize;
-        let jumps = func.signature_of(sig).convention == JUMPING;
+        let jumps = func.signature_of(sig).convention == Convention::Machine;
         let [words, floats]: [&[u64]; 2] = [&words, &floats];
         called(
             callee,

@@ -12,7 +12,7 @@
 use super::outside::{CALLEES, Callee, FUEL, REACH};
 use super::plan::Plan;
 use super::random::{INTEGERS, KINDS, Kind, Random};
-use crate::backend::{JUMPING, stored_at};
+use crate::backend::stored_at;
 use crate::ssa::{Block, Builder, Convention, IntCC, Signature, Slot, Type, Value, Variable};
 use std::collections::HashSet;
 
@@ -26,9 +26,9 @@ pub(super) struct Given {
 impl Given {
     pub(super) fn new(random: &mut Random) -> Given {
         use Kind::{F64, I8, I16, I32, I64};
-        let convention = if random.one_in(3) { JUMPING } else { Convention::C };
+        let convention = if random.one_in(3) { Convention::Machine } else { Convention::C };
         let mut parameters = vec![Kind::Pointer];
-        let mut free = if convention == JUMPING { [3, 4] } else { [5, 8] };
+        let mut free = if convention == Convention::Machine { [3, 4] } else { [5, 8] };
         for _ in 0..random.below(14) {
             let kind = random.kind(false);
             let free = &mut free[(kind == F64) as usize];
@@ -39,7 +39,7 @@ impl Given {
         }
         let others: [&[Kind]; 4] = [&[], &[I64, I64], &[F64, I64], &[F64, F64]];
         let single: [&[Kind]; 6] = [&[I64], &[I64], &[F64], &[I32], &[I8], &[I16]];
-        let results = match (convention == JUMPING, random.below(3)) {
+        let results = match (convention == Convention::Machine, random.below(3)) {
             (true, _) => random.one_of(&single[1..3]),
             (_, 0) => random.one_of(&others),
             _ => random.one_of(&single),
@@ -48,7 +48,7 @@ impl Given {
     }
 
     pub(super) fn jumps(&self) -> bool {
-        self.convention == JUMPING
+        self.convention == Convention::Machine
     }
 
     pub(super) fn signature(&self) -> Signature {
@@ -468,10 +468,13 @@ impl Maker<'_, '_> {
             self.b.trap();
             self.b.switch_to_block(on);
         }
-        if self.given.convention == JUMPING && self.given.results == [Kind::I64] && self.random.one_in(2) {
+        if self.given.convention == Convention::Machine
+            && self.given.results == [Kind::I64]
+            && self.random.one_in(2)
+        {
             self.depart_rarely();
         }
-        if self.given.convention == JUMPING && self.random.one_in(3) {
+        if self.given.convention == Convention::Machine && self.random.one_in(3) {
             return self.jump_to_another();
         }
         let results: Vec<Value> = (0..self.given.results.len())
@@ -547,7 +550,7 @@ impl Maker<'_, '_> {
         // What is kept for good is the callee's first parameter, too.
         args[0] = self.at_hand.pointers[0].value;
         let callee = self.callee(n);
-        let signature = signature(JUMPING, CALLEES[n].parameters, CALLEES[n].results);
+        let signature = signature(Convention::Machine, CALLEES[n].parameters, CALLEES[n].results);
         let signature = self.b.import_signature(signature);
         self.b.return_call_indirect(signature, callee, &args);
     }

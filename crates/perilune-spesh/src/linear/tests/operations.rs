@@ -3,7 +3,6 @@
 use super::make::{Maker, Pointer, signature};
 use super::outside::{CALLEES, Callee, FILLS, POINTED, REACH, TABLE, thorough};
 use super::random::{INTEGERS, Kind};
-use crate::backend::JUMPING;
 use crate::ssa::{Convention, FloatCC, IntCC, Opcode, Slot, Type, Value};
 use crate::target;
 
@@ -482,7 +481,7 @@ impl Maker<'_, '_> {
     fn call_by_own_convention(&mut self) {
         let mut args = self.arguments(&[Kind::I64; 4]);
         args[0] = self.at_hand.pointers[0].value;
-        let signature = signature(JUMPING, &[Kind::I64; 4], &[Kind::I64]);
+        let signature = signature(Convention::Machine, &[Kind::I64; 4], &[Kind::I64]);
         let signature = self.b.import_signature(signature);
         let address = self.integer(Kind::I64, thorough as *const () as i64);
         let call = self.b.call_indirect(signature, address, &args);
