@@ -525,7 +525,7 @@ impl Assembler {
         self.general(0x66, false, false, &[0x0F, 0x2E], a, b);
     }
 
-    /// Rounds: 1 down, 2 up, 3 towards zero, without an exception for what is lost.
+    /// Rounds: 1 down, 2 up, without an exception for what is lost.
     pub(super) fn round(&mut self, how: u8, to: Reg, from: Rm) {
         self.general(0x66, false, false, &[0x0F, 0x3A, 0x0B], to, from);
         self.code.push(how | 8);

@@ -687,7 +687,7 @@ impl<'f> Form<'f> {
             Data::Unary { opcode, arg } => match opcode {
                 Opcode::Uextend | Opcode::Sextend => fits(arg),
                 Opcode::FcvtFromSint | Opcode::Fpromote => whole && self.ty(arg) == ty,
-                Opcode::Sqrt | Opcode::Floor | Opcode::Ceil | Opcode::Trunc | Opcode::Bitcast => true,
+                Opcode::Sqrt | Opcode::Floor | Opcode::Ceil | Opcode::Bitcast => true,
                 _ => false,
             },
             Data::Call { opcode: Opcode::CallIndirect, args, .. } => {

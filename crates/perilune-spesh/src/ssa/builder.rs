@@ -401,12 +401,7 @@ impl<'f> Builder<'f> {
 
     /// [`Opcode::Store`].
     pub fn store(&mut self, value: Value, address: Value, offset: i32) {
-        self.append(Data::Store { opcode: Opcode::Store, args: [value, address], offset }, &[]);
-    }
-
-    /// [`Opcode::Istore8`].
-    pub fn istore8(&mut self, value: Value, address: Value, offset: i32) {
-        self.append(Data::Store { opcode: Opcode::Istore8, args: [value, address], offset }, &[]);
+        self.append(Data::Store { args: [value, address], offset }, &[]);
     }
 
     /// An instruction of two operands, whose result has the type of the first.
@@ -562,7 +557,7 @@ macro_rules! unary {
 }
 
 unary! {
-    bnot Bnot, ineg Ineg, fneg Fneg, fabs Fabs, sqrt Sqrt, floor Floor, ceil Ceil, trunc Trunc,
+    bnot Bnot, ineg Ineg, fneg Fneg, fabs Fabs, sqrt Sqrt, floor Floor, ceil Ceil,
 }
 
 macro_rules! convert {

@@ -10,8 +10,6 @@ pub enum Opcode {
     Load,
     /// Stores a value.
     Store,
-    /// Stores the lowest byte of a value.
-    Istore8,
     /// Sum.
     Iadd,
     /// Difference.
@@ -68,8 +66,6 @@ pub enum Opcode {
     Floor,
     /// The next one that is not less.
     Ceil,
-    /// Without its fraction.
-    Trunc,
     /// The float that is next to an integer.
     FcvtFromSint,
     /// The integer that a float is without its fraction; the nearest there is, and 0 for what is no number.
@@ -105,7 +101,7 @@ pub enum Opcode {
 impl Opcode {
     /// Whether it writes to memory.
     pub(crate) fn can_store(self) -> bool {
-        matches!(self, Opcode::Store | Opcode::Istore8)
+        self == Opcode::Store
     }
 
     /// Whether anything may happen behind it. (Leaving stores what it is given, but nothing comes behind that.)
@@ -220,10 +216,8 @@ pub enum Data {
         /// Bytes.
         offset: i32,
     },
-    /// [`Opcode::Store`], [`Opcode::Istore8`].
+    /// [`Opcode::Store`].
     Store {
-        /// Which of them.
-        opcode: Opcode,
         /// The value, and the address.
         args: [Value; 2],
         /// Bytes behind that.
@@ -303,10 +297,8 @@ impl Data {
     pub fn opcode(&self) -> Opcode {
         match *self {
             Data::Load { .. } => Opcode::Load,
-            Data::Store { opcode, .. }
-            | Data::Unary { opcode, .. }
-            | Data::Binary { opcode, .. }
-            | Data::Call { opcode, .. } => opcode,
+            Data::Store { .. } => Opcode::Store,
+            Data::Unary { opcode, .. } | Data::Binary { opcode, .. } | Data::Call { opcode, .. } => opcode,
             Data::Select { .. } => Opcode::Select,
             Data::CompareInts { .. } => Opcode::Icmp,
             Data::CompareFloats { .. } => Opcode::Fcmp,

@@ -633,9 +633,8 @@ fn operands_have_the_types_that_instructions_ask_for() {
         };
         refuses(params, build, &format!("block0: operands are of other types ({inst})"));
     }
-    let others: [(&[Type], Build<()>, &str); 4] = [
+    let others: [(&[Type], Build<()>, &str); 3] = [
         (&[I64, I32], |b, v| b.store(v[0], v[1], 8), "store I64 v0, v1 +8"),
-        (&[F64, I64], |b, v| b.istore8(v[0], v[1], -8), "istore8 F64 v0, v1 -8"),
         (
             &[F64],
             |b, v| {

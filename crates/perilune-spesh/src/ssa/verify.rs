@@ -198,7 +198,7 @@ impl Verifier<'_> {
         let word = |n: usize| args[n] == Type::I64;
         let is_right = match *data {
             Data::Load { .. } => word(0),
-            Data::Store { opcode, .. } => word(1) && (opcode == Opcode::Store || args[0].is_int()),
+            Data::Store { .. } => word(1),
             Data::Unary { opcode, .. } => unary(opcode, args[0], result.ok_or("it makes nothing")?),
             Data::Binary { opcode, .. } => result == Some(args[0]) && binary(opcode, args[0], args[1]),
             Data::Select { .. } => args[0].is_int() && args[1] == args[2] && result == Some(args[1]),
@@ -250,7 +250,7 @@ fn unary(opcode: Opcode, from: Type, to: Type) -> bool {
         Bnot | Ineg => from.is_int() && from == to,
         Uextend | Sextend => from.is_int() && to.is_int() && from.bits() < to.bits(),
         Ireduce => from.is_int() && to.is_int() && from.bits() > to.bits(),
-        Fneg | Fabs | Sqrt | Floor | Ceil | Trunc => from.is_float() && to.is_float(),
+        Fneg | Fabs | Sqrt | Floor | Ceil => from.is_float() && to.is_float(),
         FcvtFromSint => matches!(from, Type::I32 | Type::I64) && to.is_float(),
         FcvtToSintSat => from.is_float() && to == Type::I64,
         Bitcast => matches!((from, to), (Type::I64, Type::F64) | (Type::F64, Type::I64)),

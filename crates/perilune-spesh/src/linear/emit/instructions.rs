@@ -162,10 +162,7 @@ impl Emitter<'_, '_> {
                     false => self.asm.load(width(ty), to, mem),
                 }
             }
-            Data::Store { opcode, args, offset, .. } => {
-                let ty = if opcode == Opcode::Istore8 { Type::I8 } else { self.form.ty(args[0]) };
-                self.store(width(ty), args, offset);
-            }
+            Data::Store { args, offset } => self.store(width(self.form.ty(args[0])), args, offset),
             Data::Binary { opcode, args } => self.binary(inst, opcode, args),
             Data::Unary { opcode, arg } => self.unary(inst, opcode, arg),
             Data::CompareInts { .. } | Data::CompareFloats { .. } => {
@@ -512,12 +509,8 @@ impl Emitter<'_, '_> {
                     a => self.asm.float(0x51, to, a),
                 }
             }
-            Opcode::Floor | Opcode::Ceil | Opcode::Trunc => {
-                let how = match opcode {
-                    Opcode::Floor => 1,
-                    Opcode::Ceil => 2,
-                    _ => 3,
-                };
+            Opcode::Floor | Opcode::Ceil => {
+                let how = if opcode == Opcode::Floor { 1 } else { 2 };
                 let a = match self.rm(arg) {
                     // A constant lies behind the code, and this has an operand behind its address.
                     Rm::Mem(mem) => {

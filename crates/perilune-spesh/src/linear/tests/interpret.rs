@@ -140,8 +140,8 @@ impl Interpreter<'_> {
                 let bytes = func.ty(func.result(inst).expect("it loads something")).bytes();
                 load(self.get(arg).wrapping_add_signed(offset.into()), bytes)
             }
-            Data::Store { opcode, args, offset } => {
-                let bytes = if opcode == Opcode::Istore8 { 1 } else { func.ty(args[0]).bytes() };
+            Data::Store { args, offset } => {
+                let bytes = func.ty(args[0]).bytes();
                 let to = self.get(args[1]).wrapping_add_signed(offset.into());
                 store(to, self.get(args[0]), bytes);
                 return Ok(Next::Inst);
@@ -226,7 +226,6 @@ impl Interpreter<'_> {
             Opcode::Sqrt => quiet_or(float, f64::sqrt),
             Opcode::Floor => quiet_or(float, f64::floor),
             Opcode::Ceil => quiet_or(float, f64::ceil),
-            Opcode::Trunc => quiet_or(float, f64::trunc),
             Opcode::FcvtFromSint => (self.signed(arg) as f64).to_bits(),
             Opcode::FcvtToSintSat => float as i64 as u64,
             Opcode::Fpromote => promoted(bits as u32),

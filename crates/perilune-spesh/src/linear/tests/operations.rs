@@ -199,12 +199,6 @@ impl Maker<'_, '_> {
 
     pub(super) fn store(&mut self) {
         let kind = self.random.kind(false);
-        if matches!(kind, Kind::I16 | Kind::I32 | Kind::I64) && self.random.one_in(4) {
-            let value = self.operand(kind);
-            let (address, offset) = self.address(1);
-            self.b.istore8(value, address, offset);
-            return;
-        }
         if self.random.one_in(4) {
             return self.change_in_memory(kind);
         }
@@ -341,7 +335,7 @@ impl Maker<'_, '_> {
                 self.binary(opcode, args)
             }
             6 | 7 => {
-                let opcode = self.random.one_of(&[Fneg, Fabs, Sqrt, Floor, Ceil, Trunc]);
+                let opcode = self.random.one_of(&[Fneg, Fabs, Sqrt, Floor, Ceil]);
                 let a = self.operand(Kind::F64);
                 self.unary(opcode, Kind::F64, a)
             }
