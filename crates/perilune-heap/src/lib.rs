@@ -74,6 +74,7 @@ mod blocks;
 mod clock;
 mod collect;
 mod heap;
+mod hugepages;
 mod island;
 mod large;
 mod layout;
@@ -104,6 +105,7 @@ pub use mark::Marker;
 pub use sample::Notify;
 pub use small::give_back as give_back_pieces;
 pub use stats::{HeapStats, Histogram};
+pub use sys::memory::ask_for_huge_pages;
 pub use sys::stack_word;
 pub use warm::release_warm_chunks;
 
