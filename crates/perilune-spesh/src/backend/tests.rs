@@ -398,7 +398,7 @@ fn a_backend_survives_a_panic_of_who_builds() {
 fn what_can_trap_is_told() {
     let divide = |builder: &mut Builder<'_>| {
         let values = begin(builder);
-        let quotient = builder.sdiv(values[0], values[1]);
+        let quotient = builder.floor_div(values[0], values[1]);
         builder.return_(&[quotient]);
     };
     let load = |builder: &mut Builder<'_>| {

@@ -437,7 +437,7 @@ pub(super) fn taken(form: &Form<'_>) -> Taken {
                     }
                 }
             }
-            (Opcode::Udiv | Opcode::Urem | Opcode::Sdiv | Opcode::Srem | Opcode::Umulhi, _) => {
+            (Opcode::Udiv | Opcode::Urem | Opcode::FloorDiv | Opcode::FloorMod | Opcode::Umulhi, _) => {
                 taken.integers[0].push((at, at + 2));
                 taken.integers[2].push((at, at + 2));
             }

@@ -152,7 +152,7 @@ fn wishes(form: &Form<'_>) -> Vec<Wish> {
         let Some(result) = form.func.result(*inst) else { continue };
         match *form.data(*inst) {
             Data::Binary { opcode, args } => match opcode {
-                Opcode::Udiv | Opcode::Sdiv | Opcode::Urem | Opcode::Srem | Opcode::Umulhi => {}
+                Opcode::Udiv | Opcode::Urem | Opcode::FloorDiv | Opcode::FloorMod | Opcode::Umulhi => {}
                 _ => {
                     // The result takes the first one's place, unless only the second's can be taken.
                     if let (Some(result), Some(of)) = (form.name(result), form.name(args[0])) {

@@ -250,14 +250,14 @@ fn known() -> impl Iterator<Item = (What, Option<Type>)> {
     let done: [(&[Opcode], &[Type]); 10] = [
         (&[Iadd, Isub, Band, Bor, Bxor, Bnot, Ineg, Icmp, Brif], &[I8, I16, I32, I64]),
         (&[Load, Store, Select, Return], &[I8, I16, I32, I64, F64]),
-        (&[Imul, Ishl, Ushr, Sshr, Udiv, Urem, Sdiv, Srem, FcvtFromSint], &[I32, I64]),
+        (&[Imul, Ishl, Ushr, Sshr, Udiv, Urem, FcvtFromSint], &[I32, I64]),
         (&[Uextend, Sextend], &[I8, I16, I32]),
         (&[Ireduce], &[I16, I32, I64]),
         (&[Fcmp, Fadd, Fsub, Fmul, Fdiv, Fneg, Fabs, Sqrt, Floor, Ceil], &[F64]),
         (&[FcvtToSintSat, Fdemote], &[F64]),
         (&[Fpromote], &[I32]),
         (&[Bitcast], &[I64, F64]),
-        (&[Umulhi, CallIndirect, ReturnCallIndirect, Depart], &[I64]),
+        (&[Umulhi, FloorDiv, FloorMod, CallIndirect, ReturnCallIndirect, Depart], &[I64]),
     ];
     let done = done.into_iter().flat_map(|(opcodes, types)| {
         opcodes.iter().flat_map(move |&opcode| types.iter().map(move |&ty| (What::Does(opcode), Some(ty))))

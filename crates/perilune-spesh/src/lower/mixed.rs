@@ -164,15 +164,10 @@ impl Lowering<'_, '_> {
     pub(super) fn divided(&mut self, remainder: bool, x: Value, y: Value, slow: Block) -> Value {
         let positive = self.icmp_imm(IntCC::SignedGreaterThan, y, 0);
         self.unless(positive, slow);
-        let rest = self.b.srem(x, y);
-        let sign = self.sshr_imm(rest, 63);
-        if remainder {
-            let more = self.b.band(sign, y);
-            return self.b.iadd(rest, more);
+        match remainder {
+            true => self.b.floor_mod(x, y),
+            false => self.b.floor_div(x, y),
         }
-        // One less if something below zero is left.
-        let quotient = self.b.sdiv(x, y);
-        self.b.iadd(quotient, sign)
     }
 
     pub(super) fn on_floats(&mut self, at: usize, operation: Operation, x: Value, y: Value) -> Option<Value> {

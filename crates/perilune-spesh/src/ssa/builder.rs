@@ -537,7 +537,7 @@ macro_rules! binary {
 }
 
 binary! {
-    iadd Iadd, isub Isub, imul Imul, umulhi Umulhi, udiv Udiv, urem Urem, sdiv Sdiv, srem Srem, band Band, bor Bor,
+    iadd Iadd, isub Isub, imul Imul, umulhi Umulhi, udiv Udiv, urem Urem, floor_div FloorDiv, floor_mod FloorMod, band Band, bor Bor,
     bxor Bxor, ishl Ishl, ushr Ushr, sshr Sshr, fadd Fadd, fsub Fsub, fmul Fmul, fdiv Fdiv,
 }
 

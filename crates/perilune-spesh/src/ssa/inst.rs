@@ -22,10 +22,10 @@ pub enum Opcode {
     Udiv,
     /// Their rest.
     Urem,
-    /// Quotient. The divisor is not 0, nor -1 of the least integer.
-    Sdiv,
-    /// Rest, with the sign of the dividend; 0 of the least integer and -1. The divisor is not 0.
-    Srem,
+    /// Quotient by a divisor above 0, rounded down.
+    FloorDiv,
+    /// What it leaves, which is not below 0.
+    FloorMod,
     /// Bits that are in both.
     Band,
     /// In one of them.

@@ -265,8 +265,8 @@ fn binary(opcode: Opcode, a: Type, b: Type) -> bool {
     let is_wide = matches!(a, Type::I32 | Type::I64);
     match opcode {
         Iadd | Isub | Band | Bor | Bxor => a.is_int() && a == b,
-        Imul | Udiv | Urem | Sdiv | Srem => is_wide && a == b,
-        Umulhi => a == Type::I64 && a == b,
+        Imul | Udiv | Urem => is_wide && a == b,
+        Umulhi | FloorDiv | FloorMod => a == Type::I64 && a == b,
         Ishl | Ushr | Sshr => is_wide && b.is_int(),
         Fadd | Fsub | Fmul | Fdiv => a.is_float() && a == b,
         _ => false,

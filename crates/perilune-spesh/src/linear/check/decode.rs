@@ -273,9 +273,13 @@ impl Decoder<'_> {
                 kept(Does::Constant { to: At::Integer(low | b), bits: n })
             }
             0xC1 => {
-                let (_, rm) = self.integers()?;
-                self.number(1)?;
-                Some((compute(&[], &[rm], &[]), Flags::Changed, false))
+                let (op, rm) = self.operands()?;
+                // The upper half, moved down, is compared with 0.
+                let flags = match (op & 7, self.number(1)?) {
+                    (5, 32) => Flags::Compared,
+                    _ => Flags::Changed,
+                };
+                Some((compute(&[], &[rm.integer()], &[]), flags, false))
             }
             0xC3 => kept(Does::Return),
             0xC6 | 0xC7 => {

@@ -292,36 +292,48 @@ impl Maker<'_, '_> {
         }
     }
 
-    /// Divides by something that is not 0, nor the least integer by -1.
+    /// Divides by something that is not 0, and by what is above it where signs count.
     pub(super) fn divide(&mut self, kind: Kind) -> Value {
         use Opcode::*;
-        let opcode = self.random.one_of(&[Udiv, Urem, Sdiv, Srem]);
-        let a = self.operand(kind);
-        let most = if kind == Kind::I32 { i64::from(i32::MAX) } else { i64::MAX };
+        let opcode = match kind {
+            Kind::I32 => self.random.one_of(&[Udiv, Urem]),
+            _ => self.random.one_of(&[Udiv, Urem, FloorDiv, FloorMod]),
+        };
+        let has_sign = matches!(opcode, FloorDiv | FloorMod);
+        let a = match self.random.below(3) {
+            // Most that is divided is small.
+            0 => {
+                let [a, few] = [self.operand(kind), self.integer(kind, 0xffff)];
+                self.b.band(a, few)
+            }
+            _ => self.operand(kind),
+        };
         let by = match self.random.below(4) {
             0 => {
                 let by = self.random.integer();
                 let fits = if kind == Kind::I32 { by as i32 as i64 } else { by };
-                let is_bad = fits == 0 || fits == -1 && opcode == Sdiv;
+                let is_bad = fits == 0 || fits < 0 && has_sign;
                 self.integer(kind, if is_bad { 3 } else { by })
             }
             1 => {
                 let by = self.operand(kind);
                 let [zero, other] = [0, 5].map(|n| self.integer(kind, n));
-                let is_zero = self.b.icmp(IntCC::Equal, by, zero);
-                self.b.select(is_zero, other, by)
+                let cc = if has_sign { IntCC::SignedLessThanOrEqual } else { IntCC::Equal };
+                let is_bad = self.b.icmp(cc, by, zero);
+                self.b.select(is_bad, other, by)
             }
             _ => {
+                let most = self.random.one_of(&[0xffff, i64::from(u32::MAX), 1 << 32, i64::MAX]);
                 let [by, one] = [self.operand(kind), self.integer(kind, 1)];
+                let by = match kind {
+                    Kind::I32 => by,
+                    _ => {
+                        let most = self.integer(kind, most);
+                        self.b.band(by, most)
+                    }
+                };
                 self.b.bor(by, one)
             }
-        };
-        let a = match opcode == Sdiv {
-            true => {
-                let most = self.integer(kind, most);
-                self.b.band(a, most)
-            }
-            false => a,
         };
         self.binary(opcode, [a, by])
     }
