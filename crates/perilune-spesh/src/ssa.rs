@@ -390,6 +390,14 @@ impl Function {
         }
     }
 
+    /// The integer whose float it is, if it was made of one.
+    pub fn float_of(&self, value: Value) -> Option<Value> {
+        match *self.data(self.made_by(value)?) {
+            Data::Unary { opcode: Opcode::FcvtFromSint, arg } => Some(arg),
+            _ => None,
+        }
+    }
+
     /// What a value is the sum of, and a constant.
     pub fn sum(&self, value: Value) -> Option<(Value, i64)> {
         match *self.data(self.made_by(value)?) {

@@ -280,11 +280,11 @@ fn a_rare_call_changes_no_register() {
         let [one, other] = [0, 8].map(|at| builder.stack_load(Type::I64, slot, at));
         let slot = rare(builder, Type::F64, difference as *const () as usize, &[floats[9], floats[2]]);
         let less = builder.stack_load(Type::F64, slot, target::FLOAT_RESULT);
-        let less = builder.fcvt_to_sint_sat(less);
+        let less = builder.fcvt_to_sint(less);
         let mut sum = builder.iadd(one, other);
         sum = builder.iadd(sum, less);
         for (n, (int, float)) in ints.into_iter().zip(floats).enumerate() {
-            let float = builder.fcvt_to_sint_sat(float);
+            let float = builder.fcvt_to_sint(float);
             let product = builder.imul(int, float);
             let product = times(builder, product, n as i64 + 1);
             sum = builder.iadd(sum, product);

@@ -55,7 +55,6 @@ pub(super) enum Rm {
 pub(super) struct Cc(pub u8);
 
 impl Cc {
-    pub(super) const OVERFLOW: Cc = Cc(0);
     pub(super) const BELOW: Cc = Cc(2);
     pub(super) const AT_LEAST: Cc = Cc(3);
     pub(super) const EQUAL: Cc = Cc(4);

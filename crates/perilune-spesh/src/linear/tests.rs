@@ -254,7 +254,7 @@ fn known() -> impl Iterator<Item = (What, Option<Type>)> {
         (&[Uextend, Sextend], &[I8, I16, I32]),
         (&[Ireduce], &[I16, I32, I64]),
         (&[Fcmp, Fadd, Fsub, Fmul, Fdiv, Fneg, Fabs, Sqrt, Floor, Ceil], &[F64]),
-        (&[FcvtToSintSat, Fdemote], &[F64]),
+        (&[FcvtToSint, Fdemote], &[F64]),
         (&[Fpromote], &[I32]),
         (&[Bitcast], &[I64, F64]),
         (&[Umulhi, FloorDiv, FloorMod, CallIndirect, ReturnCallIndirect, Depart], &[I64]),

@@ -610,7 +610,7 @@ impl Lowering<'_, '_> {
         let small = self.b.fcmp(FloatCC::LessThan, magnitude, bound);
         self.unless(small, exit);
         let whole = if step > 0 { self.b.floor(limit.val) } else { self.b.ceil(limit.val) };
-        Known { ty: Ty::Int, val: self.b.fcvt_to_sint_sat(whole) }
+        Known { ty: Ty::Int, val: self.b.fcvt_to_sint(whole) }
     }
 
     /// Jumps if register a being the constant b is `wanted`.

@@ -91,7 +91,7 @@ impl Lowering<'_, '_> {
     pub(super) fn write_number(&mut self, r: usize, base: Value) -> [Value; 2] {
         let (float, kind) = (self.b.use_var(self.floats[r]), self.b.use_var(self.ints[r]));
         let is_int = self.is_kind(kind, Tag::INT);
-        let int = self.b.fcvt_to_sint_sat(float);
+        let int = self.b.fcvt_to_sint(float);
         let bits = self.b.bitcast(Type::I64, float);
         let payload = self.b.select(is_int, int, bits);
         let tag = self.b.ireduce(Type::I8, kind);
@@ -168,7 +168,7 @@ impl Lowering<'_, '_> {
         self.unless(is, exit);
         let val = match ty {
             Ty::Float => float,
-            _ => self.b.fcvt_to_sint_sat(float),
+            _ => self.b.fcvt_to_sint(float),
         };
         self.hold(r, Known { ty, val }, Register { ty, slot: own.slot, dirty: own.dirty });
     }
@@ -327,7 +327,7 @@ impl Lowering<'_, '_> {
             self.unless(fits, slow);
         }
         if seen == Some(Tag::INT) {
-            let val = self.b.fcvt_to_sint_sat(val);
+            let val = self.b.fcvt_to_sint(val);
             self.define(a, Known { ty: Ty::Int, val });
             return true;
         }

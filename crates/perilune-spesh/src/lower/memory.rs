@@ -784,14 +784,13 @@ impl Lowering<'_, '_> {
 
     /// The number of an element from 0, for a key that is a float; goes to `slow` if it is no integer.
     fn number_of_float(&mut self, key: Value, slow: Block) -> Value {
-        let (number, is_integer) = self.rounded(key);
-        self.unless(is_integer, slow);
+        let number = self.whole(key, slow);
         self.iadd_imm(number, -1)
     }
 
     /// The integer next to a float towards 0, as far as there is one, and whether it is the float.
-    fn rounded(&mut self, float: Value) -> (Value, Value) {
-        let number = self.b.fcvt_to_sint_sat(float);
+    pub(super) fn rounded(&mut self, float: Value) -> (Value, Value) {
+        let number = self.b.fcvt_to_sint(float);
         let again = self.b.fcvt_from_sint(number);
         (number, self.b.fcmp(FloatCC::Equal, again, float))
     }

@@ -359,7 +359,7 @@ impl Lowering<'_, '_> {
                     let b = &mut *self.b;
                     let whole =
                         if matches!(intrinsic, Intrinsic::Floor) { b.floor(x.val) } else { b.ceil(x.val) };
-                    int(self.whole(whole, slow))
+                    int(self.without_fraction(whole, slow))
                 }
             },
             Intrinsic::Max | Intrinsic::Min => {
@@ -403,14 +403,12 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// The integer that a float without a fraction is; goes to `slow` if there is none.
-    fn whole(&mut self, x: Value, slow: Block) -> Value {
-        let [low, high] = [-(2f64.powi(63)), 2f64.powi(63)].map(|f| self.b.f64const(f));
-        let above = self.b.fcmp(FloatCC::GreaterThanOrEqual, x, low);
-        self.unless(above, slow);
-        let below = self.b.fcmp(FloatCC::LessThan, x, high);
-        self.unless(below, slow);
-        self.b.fcvt_to_sint_sat(x)
+    /// The integer that a float without a fraction is; goes to `slow` if there is none, or it is the least one.
+    fn without_fraction(&mut self, x: Value, slow: Block) -> Value {
+        let int = self.b.fcvt_to_sint(x);
+        let is_there = self.icmp_imm(IntCC::NotEqual, int, i64::MIN);
+        self.unless(is_there, slow);
+        int
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::facts::Origin;
 use super::{Known, Lowering, Ty};
-use crate::ssa::{Block, FloatCC, IntCC, Type, Value};
+use crate::ssa::{Block, IntCC, Type, Value};
 use perilune_syntax::{Constant, Op};
 use perilune_vm::Tag;
 use perilune_vm::machine::layout;
@@ -136,33 +136,24 @@ impl Lowering<'_, '_> {
     }
 
     /// The remainder of two floats (manual 3.4.1), those of instruction `at`. Where both are whole numbers,
-    /// the first one not below zero, the second above it, it is that of the integers; a function does the
-    /// others.
+    /// the first one not below zero, the second above it, it is that of the integers, and can be said by a float
+    /// as all remainders of floats can; a function does the others.
     pub(super) fn float_remainder(&mut self, at: usize, x: Value, y: Value) -> Value {
-        let [on, whole, other, done] = [(); 4].map(|()| self.b.create_block());
+        let [other, done] = [(); 2].map(|()| self.b.create_block());
         self.b.set_cold_block(other);
         let result = self.b.append_block_param(done, Type::F64);
         let bits = self.b.bitcast(Type::I64, x);
         // Not below zero, nor its negative twin, whose remainder is like it.
         let positive = self.icmp_imm(IntCC::SignedGreaterThanOrEqual, bits, 0);
-        self.b.brif(positive, on, &[], other, &[]);
-        self.go_to(on);
-        let (int_x, fits) = self.small_whole(x);
+        self.unless(positive, other);
+        let int_x = self.whole(x, other);
         let given = || self.b.func.float(y).filter(|f| f.fract() == 0.0 && (1.0..SMALL as f64).contains(f));
-        let (divisor, fits) = match self.divisor(at).or_else(|| given().map(|f| f as i64)) {
-            Some(divisor) => (Err(divisor), fits),
+        let rest = match self.divisor(at).or_else(|| given().map(|f| f as i64)) {
+            Some(divisor) => self.divide(Op::ModK, Known { ty: Ty::Int, val: int_x }, divisor).val,
             None => {
-                let (int_y, small) = self.small_whole(y);
-                let some = self.icmp_imm(IntCC::SignedGreaterThan, int_y, 0);
-                let fits = self.b.band(fits, small);
-                (Ok(int_y), self.b.band(fits, some))
+                let int_y = self.whole_divisor(y, other);
+                self.b.urem(int_x, int_y)
             }
-        };
-        self.b.brif(fits, whole, &[], other, &[]);
-        self.go_to(whole);
-        let rest = match divisor {
-            Ok(y) => self.b.urem(int_x, y),
-            Err(divisor) => self.divide(Op::ModK, Known { ty: Ty::Int, val: int_x }, divisor).val,
         };
         let rest = self.b.fcvt_from_sint(rest);
         self.b.jump(done, &[rest]);
@@ -173,15 +164,30 @@ impl Lowering<'_, '_> {
         result
     }
 
-    /// The integer that a float is, and whether it is one, whose magnitude is below [`SMALL`].
-    fn small_whole(&mut self, x: Value) -> (Value, Value) {
-        // What is too large becomes the largest integer.
-        let int = self.b.fcvt_to_sint_sat(x);
-        let back = self.b.fcvt_from_sint(int);
-        let same = self.b.fcmp(FloatCC::Equal, back, x);
-        let above = self.iadd_imm(int, SMALL);
-        let small = self.icmp_imm(IntCC::UnsignedLessThan, above, 2 * SMALL);
-        (int, self.b.band(same, small))
+    /// The integer above zero that a float is; goes to `other` if there is none.
+    fn whole_divisor(&mut self, y: Value, other: Block) -> Value {
+        match self.b.func.float_of(y) {
+            // Its float is the same number if it is not too large.
+            Some(int) => {
+                let below = self.iadd_imm(int, -1);
+                let small = self.icmp_imm(IntCC::UnsignedLessThan, below, SMALL);
+                self.unless(small, other);
+                int
+            }
+            None => {
+                let int = self.whole(y, other);
+                let some = self.icmp_imm(IntCC::SignedGreaterThan, int, 0);
+                self.unless(some, other);
+                int
+            }
+        }
+    }
+
+    /// The integer that a float is; goes to `other` if there is none.
+    pub(super) fn whole(&mut self, x: Value, other: Block) -> Value {
+        let (int, is_whole) = self.rounded(x);
+        self.unless(is_whole, other);
+        int
     }
 
     /// The float of the number in the slot of register `r`; goes to `slow` if there is none.

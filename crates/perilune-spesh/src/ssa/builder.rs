@@ -442,9 +442,9 @@ impl<'f> Builder<'f> {
         self.unary(Opcode::FcvtFromSint, Type::F64, arg)
     }
 
-    /// [`Opcode::FcvtToSintSat`], to a word.
-    pub fn fcvt_to_sint_sat(&mut self, arg: Value) -> Value {
-        self.unary(Opcode::FcvtToSintSat, Type::I64, arg)
+    /// [`Opcode::FcvtToSint`], to a word.
+    pub fn fcvt_to_sint(&mut self, arg: Value) -> Value {
+        self.unary(Opcode::FcvtToSint, Type::I64, arg)
     }
 
     /// [`Opcode::Fpromote`].

@@ -68,8 +68,8 @@ pub enum Opcode {
     Ceil,
     /// The float that is next to an integer.
     FcvtFromSint,
-    /// The integer that a float is without its fraction; the nearest there is, and 0 for what is no number.
-    FcvtToSintSat,
+    /// The integer that a float is without its fraction; the least one if there is none, also for what is no number.
+    FcvtToSint,
     /// The same bits as an integer or as a float.
     Bitcast,
     /// The float that the 32 bits of an integer are as a float of 32 bits.

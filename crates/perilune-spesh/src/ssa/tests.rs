@@ -610,7 +610,7 @@ fn operands_have_the_types_that_instructions_ask_for() {
         (&[I32], |b, v| b.sextend(I16, v[0]), "v1 = sextend I16 v0"),
         (&[I16], |b, v| b.ireduce(I32, v[0]), "v1 = ireduce I32 v0"),
         (&[I16], |b, v| b.fcvt_from_sint(v[0]), "v1 = fcvtfromsint F64 v0"),
-        (&[I64], |b, v| b.fcvt_to_sint_sat(v[0]), "v1 = fcvttosintsat I64 v0"),
+        (&[I64], |b, v| b.fcvt_to_sint(v[0]), "v1 = fcvttosint I64 v0"),
         (&[I32], |b, v| b.bitcast(F64, v[0]), "v1 = bitcast F64 v0"),
         (&[I64], |b, v| b.fpromote(v[0]), "v1 = fpromote F64 v0"),
         (&[I64], |b, v| b.fdemote(v[0]), "v1 = fdemote I32 v0"),

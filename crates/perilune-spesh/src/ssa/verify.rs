@@ -252,7 +252,7 @@ fn unary(opcode: Opcode, from: Type, to: Type) -> bool {
         Ireduce => from.is_int() && to.is_int() && from.bits() > to.bits(),
         Fneg | Fabs | Sqrt | Floor | Ceil => from.is_float() && to.is_float(),
         FcvtFromSint => matches!(from, Type::I32 | Type::I64) && to.is_float(),
-        FcvtToSintSat => from.is_float() && to == Type::I64,
+        FcvtToSint => from.is_float() && to == Type::I64,
         Bitcast => matches!((from, to), (Type::I64, Type::F64) | (Type::F64, Type::I64)),
         Fpromote => from == Type::I32 && to.is_float(),
         Fdemote => from.is_float() && to == Type::I32,

@@ -500,7 +500,10 @@ impl Emitter<'_, '_> {
                 self.asm.zero_float(to);
                 self.asm.float_of_integer(at_least_32(ty), to, from);
             }
-            Opcode::FcvtToSintSat => self.saturate(to, arg),
+            Opcode::FcvtToSint => {
+                let from = self.rm(arg);
+                self.asm.integer_of_float(to, from);
+            }
             Opcode::Fpromote => {
                 let from = match self.rm(arg) {
                     Rm::Reg(r) => {
@@ -552,33 +555,6 @@ impl Emitter<'_, '_> {
     }
 
     /// The integer that a float is without its fraction; the nearest there is, and 0 for what is none.
-    fn saturate(&mut self, to: Reg, arg: Value) {
-        let from = match self.rm(arg) {
-            Rm::Reg(r) => r,
-            Rm::Mem(mem) => {
-                self.asm.load_float(FLOAT_SCRATCH, mem);
-                FLOAT_SCRATCH
-            }
-        };
-        let done = self.asm.label();
-        self.asm.integer_of_float(to, Rm::Reg(from));
-        // What does not fit is the least integer.
-        self.asm.alu_immediate(Alu::Cmp, Width::W64, Rm::Reg(to), 1);
-        self.asm.jump_if(Cc::OVERFLOW.negated(), done);
-        let number = self.asm.label();
-        self.asm.compare_floats(from, Rm::Reg(from));
-        self.asm.jump_if(Cc::NO_PARITY, number);
-        self.asm.mov_immediate(to, 0, false);
-        self.asm.jump(done);
-        self.asm.bind(number);
-        // Negative ones are that already.
-        self.asm.bits_of_float(SCRATCH, from);
-        self.asm.test(Width::W64, Rm::Reg(SCRATCH), SCRATCH);
-        self.asm.jump_if(Cc::LESS, done);
-        self.asm.mov_immediate(to, i64::MAX, true);
-        self.asm.bind(done);
-    }
-
     fn select(&mut self, inst: Inst, [condition, x, y]: [Value; 3]) {
         let flags = self.flags(condition);
         let to = self.result(inst);

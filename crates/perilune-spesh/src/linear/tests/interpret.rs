@@ -226,7 +226,9 @@ impl Interpreter<'_> {
             Opcode::Floor => quiet_or(float, f64::floor),
             Opcode::Ceil => quiet_or(float, f64::ceil),
             Opcode::FcvtFromSint => (self.signed(arg) as f64).to_bits(),
-            Opcode::FcvtToSintSat => float as i64 as u64,
+            // 2^63 and more are no integers, but saturate.
+            Opcode::FcvtToSint if float.is_nan() || float >= -(i64::MIN as f64) => i64::MIN as u64,
+            Opcode::FcvtToSint => float as i64 as u64,
             Opcode::Fpromote => promoted(bits as u32),
             Opcode::Fdemote => demoted(bits).into(),
             _ => unreachable!("{opcode:?} of one operand"),

@@ -285,7 +285,7 @@ impl Maker<'_, '_> {
                 }
                 _ => {
                     let a = self.operand(Kind::F64);
-                    self.b.fcvt_to_sint_sat(a)
+                    self.b.fcvt_to_sint(a)
                 }
             },
             _ => self.value(kind),
