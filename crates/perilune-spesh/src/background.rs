@@ -20,6 +20,9 @@
 //! runs is machine code, or has been recorded for nothing and is not looked at for a while) they come more
 //! rarely ([`Calm`]), and each stands for as many as have been left out.
 //!
+//! Where machine code comes back to the interpreter a tick comes [`SOON`], though it be calm
+//! (`perilune_vm::machine`, `ticks.rs`).
+//!
 //! The thread sleeps by the clock, but where others run too, or the program waits for most of the time,
 //! little of its processor time goes by meanwhile, and each tick would cost it several times as much of that.
 //! So where too little goes by a tick is put off, once, for as long as the rest is expected to take
@@ -60,7 +63,8 @@ use std::time::{Duration, Instant};
 const STACK: usize = 2 << 20;
 /// Processor time from the program's beginning to its first tick.
 const FIRST: Duration = Duration::from_micros(2500);
-/// From new machine code to the next tick: what the program does now, or soon, has none yet, often as not.
+/// From new machine code, or its return to the interpreter, to the next tick: what the program does now, or soon,
+/// has none yet, often as not.
 const SOON: Duration = Duration::from_millis(1);
 /// The least time from one tick to the next.
 const SHORTEST: Duration = Duration::from_micros(1500);
@@ -88,10 +92,21 @@ struct Domain {
     codes: Vec<Arc<MachineCode>>,
 }
 
+/// What the compiling thread does next.
+enum Next {
+    Compile(Recording),
+    Tick {
+        /// Sooner than it would be due.
+        hurried: bool,
+    },
+}
+
 /// What the threads of domains tell the compiling thread.
 #[derive(Default)]
 struct Mail {
     recordings: VecDeque<Recording>,
+    /// A domain is to have its next tick soon ([`Specializer::resumed`]).
+    hurries: bool,
     /// Nobody wants machine code any more.
     over: bool,
 }
@@ -208,14 +223,15 @@ impl Shared {
 
     /// Waits for a recording, for so long, or while there are no ticks for as long as it takes. `Err`: there
     /// will be none.
-    fn next(&self, period: Duration, seen: u64) -> Result<Option<Recording>, ()> {
+    fn next(&self, period: Duration, seen: u64) -> Result<Next, ()> {
+        let (mut hurried, mut until) = (false, None);
         let mut mail = self.mail();
         loop {
             if mail.over {
                 return Err(());
             }
             if let Some(recording) = mail.recordings.pop_front() {
-                return Ok(Some(recording));
+                return Ok(Next::Compile(recording));
             }
             // Whoever sees a tick from here on rings; one that was seen before shows in the count.
             if self.stopped.load(Ordering::SeqCst) && self.seen.load(Ordering::SeqCst) == seen {
@@ -224,13 +240,19 @@ impl Shared {
             }
             if self.stopped.swap(false, Ordering::SeqCst) {
                 // It has only just begun to run again.
-                return Ok(None);
+                return Ok(Next::Tick { hurried });
             }
-            let (next, waited) = self.news.wait_timeout(mail, period).unwrap_or_else(PoisonError::into_inner);
-            mail = next;
-            if waited.timed_out() && mail.recordings.is_empty() && !mail.over {
-                return Ok(None);
+            let now = Instant::now();
+            let mut end = *until.get_or_insert(now + period);
+            if std::mem::take(&mut mail.hurries) && now + SOON < end {
+                hurried = true;
+                end = now + SOON;
+                until = Some(end);
             }
+            if now >= end {
+                return Ok(Next::Tick { hurried });
+            }
+            mail = self.news.wait_timeout(mail, end - now).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -255,7 +277,7 @@ impl Shared {
         loop {
             match self.next(period, before) {
                 Err(()) => return,
-                Ok(Some(recording)) => {
+                Ok(Next::Compile(recording)) => {
                     // All at once: code whose callers, or coroutines, are interpreted for a millisecond more
                     // is entered for next to nothing meanwhile, and given up.
                     let retirements = self.compiler.retirements();
@@ -270,7 +292,7 @@ impl Shared {
                         (period, calm) = (SOON, Calm::default());
                     }
                 }
-                Ok(None) => {
+                Ok(Next::Tick { hurried }) => {
                     let (now, program) = (Instant::now(), budget.program());
                     let regular = regular(program);
                     let seen = self.seen.load(Ordering::SeqCst);
@@ -281,7 +303,7 @@ impl Shared {
                         continue;
                     }
                     rate.learn(now, program);
-                    if let Some(more) = rate.puts_off(period.max(regular)).filter(|_| !late) {
+                    if let Some(more) = rate.puts_off(period.max(regular)).filter(|_| !late && !hurried) {
                         (period, late) = (more, true);
                         continue;
                     }
@@ -292,8 +314,11 @@ impl Shared {
                     if budget.is_due() {
                         self.due.store(true, Ordering::Relaxed);
                     }
-                    self.each.store(calm.each(), Ordering::Relaxed);
-                    calm.goes_on(self.awaited.swap(false, Ordering::Relaxed));
+                    let awaited = self.awaited.swap(false, Ordering::Relaxed);
+                    self.each.store(if hurried { 1 } else { calm.each() }, Ordering::Relaxed);
+                    if awaited || !hurried {
+                        calm.goes_on(awaited);
+                    }
                     self.tick();
                     if unseen >= UNSEEN {
                         (unseen, stopped) = (0, true);
@@ -395,6 +420,11 @@ impl Specializer for Background {
         self.shared.awaited.store(true, Ordering::Relaxed);
     }
 
+    fn resumed(&self) {
+        self.shared.mail().hurries = true;
+        self.shared.news.notify_one();
+    }
+
     fn may_compile(&self) -> bool {
         !self.shared.spent.load(Ordering::Relaxed)
     }
@@ -456,6 +486,27 @@ mod tests {
         let taken = |n: u32| 7 + (PERIOD * n).mul_f64(part).as_nanos() as u64;
         (1..=20).for_each(|n| rate.learn(begun + PERIOD * n, taken(n)));
         rate
+    }
+
+    #[test]
+    fn where_machine_code_comes_back_a_tick_comes_soon() {
+        let background = Background::new(1000, Setup::default()).expect("machine code");
+        let long = Duration::from_secs(600);
+        background.resumed();
+        assert!(matches!(background.shared.next(long, 0), Ok(Next::Tick { hurried: true })));
+        // Later than a tick that is due anyway.
+        background.resumed();
+        let due = SOON / 1000;
+        assert!(matches!(background.shared.next(due, 0), Ok(Next::Tick { hurried: false })));
+        // While somebody waits.
+        std::thread::scope(|scope| {
+            let next = scope.spawn(|| background.shared.next(long, 0));
+            while !next.is_finished() {
+                background.resumed();
+                std::thread::sleep(SOON);
+            }
+            assert!(matches!(next.join(), Ok(Ok(Next::Tick { hurried: true }))));
+        });
     }
 
     #[test]

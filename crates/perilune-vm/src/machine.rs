@@ -408,7 +408,9 @@ pub trait Specializer: std::fmt::Debug + Send + Sync {
     }
     /// A domain waits for its next tick: it may be the one after which what runs is recorded.
     fn awaited(&self) {}
-
+    /// In a domain that had machine code running at its last ticks, the interpreter goes on: what comes now has no
+    /// machine code, perhaps, and a tick would soon find that out.
+    fn resumed(&self) {}
     /// Whether something could be made of a recording now.
     fn may_compile(&self) -> bool {
         true

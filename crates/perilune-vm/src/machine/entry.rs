@@ -310,6 +310,9 @@ unsafe fn run_on(vm: *mut Vm, mut exit: u64) -> u64 {
         {
             exit = run_behind(vm, base, inst, entry);
         }
+        if (*vm).lua.machine.ticks.are_told() {
+            (*vm).machine_code_came_back();
+        }
         exit
     }
 }

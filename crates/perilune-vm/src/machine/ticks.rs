@@ -7,6 +7,12 @@
 //! which no machine code has come it takes more ticks until the next, unless the specializer has an
 //! appointment ([`super::Specializer::is_due`]).
 //!
+//! Ticks get rarer with the program's time, and rarer still where all that runs is machine code. Then the program
+//! begins something else, and would be interpreted for 10 ms or more until a tick finds that. So where a tick has
+//! found machine code running, the domain tells when that comes back to the interpreter, and has a tick soon after
+//! ([`super::Specializer::resumed`]). Much machine code comes back now and then and is entered again: each of these
+//! ticks that was for nothing doubles how many others come before the next of them, up to [`MOST_RESTS`] times.
+//!
 //! What is interpreted although it has machine code is so for a callee's sake, as often as not: calls of what
 //! has none leave machine code, and a function without loops and calls polls nowhere, so no tick ever finds
 //! it. A recording does. (The code of such a function had been given up, for exits, and its callers were
@@ -18,6 +24,7 @@ use crate::interp::frame_closure;
 use crate::object::ProtoInst;
 use crate::value::{Tag, Value};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// So many ticks that find functions without machine code are worth a recording.
 const WARM: u32 = 2;
@@ -33,6 +40,9 @@ const MOST_AGES: u32 = 6;
 /// More fruitless ones are not counted. (With 16 of them a compiler or a linter, each phase of which has its own
 /// functions, was looked at twice in a second, when most of it was interpreted still.)
 const MOST_FRUITLESS: u32 = 6;
+
+/// See the module's essay.
+const MOST_RESTS: u32 = 5;
 
 /// Ticks that are as near as this are waited for: one may stand for several.
 const NEAR: u32 = 4;
@@ -75,6 +85,14 @@ pub(crate) struct Ticks {
     cold: f32,
     /// The last one found a native: the function of Lua that it calls next is looked at instead.
     put_off: bool,
+    /// The last one found machine code: it is to be told when that comes back to the interpreter.
+    tells: bool,
+    /// It has come back, so there will be a tick soon.
+    hurried: bool,
+    /// So many more are to come before it is told again.
+    rest: u32,
+    /// How often in a row it was told for nothing.
+    in_vain: u32,
 }
 
 impl Default for Ticks {
@@ -89,6 +107,10 @@ impl Default for Ticks {
             looked: 0.0,
             cold: 0.0,
             put_off: false,
+            tells: false,
+            hurried: false,
+            rest: 0,
+            in_vain: 0,
         }
     }
 }
@@ -98,6 +120,28 @@ impl Ticks {
     #[inline(always)]
     pub fn are_put_off(&self) -> bool {
         self.put_off
+    }
+
+    /// Whether somebody is to be told that machine code has come back to the interpreter.
+    #[inline(always)]
+    pub fn are_told(&self) -> bool {
+        self.tells
+    }
+
+    /// A tick has found machine code, or `cold` what has none; it was a `hurried` one, or not.
+    fn finds(&mut self, cold: bool, hurried: bool) {
+        if hurried {
+            self.in_vain = (self.in_vain + 1).min(MOST_RESTS);
+            self.rest = 1 << self.in_vain;
+        } else {
+            self.rest = self.rest.saturating_sub(self.last);
+        }
+        self.tells = !cold && self.rest == 0;
+    }
+
+    /// A recording begins.
+    fn record(&mut self) {
+        (self.in_vain, self.rest) = (0, 0);
     }
 
     /// Which part of the time goes by in functions without machine code, as far as the last ticks tell: few
@@ -182,13 +226,33 @@ impl Vm {
                 None if finds == Finds::Running && base == running => true,
                 _ => !is_compiled(inst, (*inst).position((*frame(base)).pc)),
             };
-            let cold = cold && specializer.may_compile();
-            if self.lua.machine.ticks.count(cold) || (cold && specializer.is_due()) {
+            let may_compile = specializer.may_compile();
+            let ticks = &mut self.lua.machine.ticks;
+            let hurried = std::mem::take(&mut ticks.hurried);
+            ticks.finds(cold || !may_compile, hurried);
+            let cold = cold && may_compile;
+            if ticks.count(cold) || (cold && specializer.is_due()) {
+                ticks.record();
                 self.begin_log(inst);
             }
             if cold && self.lua.machine.ticks.may_soon_record() {
                 specializer.awaited();
             }
+        }
+    }
+
+    /// Machine code has come back to the interpreter, and that [is to be told](Ticks::are_told): unless it has only
+    /// been left for an interrupt, there is a tick soon.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn machine_code_came_back(&mut self) {
+        if self.lua.interrupt.load(Ordering::Relaxed) != 0 {
+            return;
+        }
+        let ticks = &mut self.lua.machine.ticks;
+        (ticks.tells, ticks.hurried) = (false, true);
+        if let Some(specializer) = &self.lua.machine.specializer {
+            specializer.resumed();
         }
     }
 
@@ -268,6 +332,32 @@ mod tests {
         four.last = 4;
         four.count(false);
         assert!((one.interpreted() - four.interpreted()).abs() < 1e-6);
+    }
+
+    #[test]
+    fn who_is_told_for_nothing_is_told_more_rarely() {
+        let mut ticks = Ticks::default();
+        ticks.finds(true, false);
+        assert!(!ticks.are_told(), "what is interpreted does not come back");
+        ticks.finds(false, false);
+        assert!(ticks.are_told());
+        let waits: Vec<u32> = (0..8)
+            .map(|n| {
+                // It is interpreted only for a moment, or nothing has come of it.
+                ticks.finds(n % 2 == 0, true);
+                assert!(!ticks.are_told());
+                (1..).find(|_| {
+                    ticks.finds(false, false);
+                    ticks.are_told()
+                })
+            })
+            .map(|wait| wait.expect("one of them"))
+            .collect();
+        assert_eq!(waits, [2, 4, 8, 16, 32, 32, 32, 32]);
+        ticks.finds(true, true);
+        ticks.record();
+        ticks.finds(false, false);
+        assert!(ticks.are_told());
     }
 
     #[test]
