@@ -204,8 +204,13 @@ impl<'a> Lowering<'a, '_> {
             !self.is_suspect(at) || matches!(native.intrinsic, Some(Intrinsic::SetMetatable))
         };
         let native = tail_native(self.log, inside, self.frame != 0).filter(|(native, _)| may(native));
-        if let Some((native, quick)) = native {
-            return self.give_back_native(at, native, &quick);
+        match native {
+            Some((native, quick)) if quick.is_some() || self.may_give(at, native) => {
+                return self.give_back_native(at, native, quick);
+            }
+            // It will fail.
+            Some(_) if self.frame != 0 => return self.exit(at, EXITED),
+            _ => {}
         }
         if self.frame != 0 {
             return self.inlined_tail_call(at);
@@ -316,7 +321,7 @@ impl<'a> Lowering<'a, '_> {
 
     /// `TAILCALL` of a native by its quick form: gives back what that gives. What has been done is not done
     /// again, so it is asked before whether the return is a plain one.
-    fn give_back_native(&mut self, at: usize, native: &'static Native, quick: &Quick) {
+    fn give_back_native(&mut self, at: usize, native: &'static Native, quick: Option<Quick>) {
         let a = self.code(at).a() as usize;
         if self.frame != 0 {
             let slow = self.exit_block(at, EXITED);
@@ -379,12 +384,13 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// Register `a` becomes what the quick form gives.
-    fn give_to(&mut self, at: usize, a: usize, native: &'static Native, quick: &Quick, slow: Block) {
+    fn give_to(&mut self, at: usize, a: usize, native: &'static Native, quick: Option<Quick>, slow: Block) {
+        let Some(quick) = quick else { return self.give_in_line(at, native, slow) };
         if self.set_metatable(at) {
             return;
         }
         let collects = quick.effect != Effect::Nothing;
-        let [payload, tag] = self.quick_form(at, native, quick, slow, collects);
+        let [payload, tag] = self.quick_form(at, native, &quick, slow, collects);
         let tag = self.b.ireduce(Type::I8, tag);
         self.put(a, tag, payload);
     }

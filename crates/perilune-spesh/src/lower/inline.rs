@@ -219,13 +219,22 @@ fn has_known_end(log: &Log, at: usize) -> bool {
     code[at].b() != 0 || at > 0 && code[at - 1].op() == Some(Op::Vararg) && code[at - 1].c() == 0
 }
 
-/// The library function that a tail call has always called, if its quick form will do: with so many arguments, nothing to be closed. Where it is not built in place: with no extra arguments of the caller.
-pub(super) fn tail_native(log: &Log, at: usize, in_place: bool) -> Option<(&'static Native, Quick)> {
+/// The library function that a tail call has always called, if its quick form will do, or it may be a few instructions (then there is none): with so many arguments, nothing to be closed. Where it is not built in place: with no extra arguments of the caller.
+pub(super) fn tail_native(log: &Log, at: usize, in_place: bool) -> Option<(&'static Native, Option<Quick>)> {
     let (i, site) = (log.proto().code[at], log.site(at));
     let native = site.native.filter(|_| !site.natives && site.calls == 0)?;
-    let quick = native.quick.filter(|quick| quick.gives_one)?;
+    let quick = native.quick.filter(|quick| quick.gives_one);
     let known = if in_place { has_known_end(log, at) } else { i.b() != 0 && !log.proto().is_vararg };
-    (known && i.d() == 0).then_some((native, quick))
+    // What depends on more than that its argument is a number has nothing else to do in place of a call.
+    let in_line = match native.intrinsic {
+        Some(Intrinsic::Sqrt | Intrinsic::Float(_)) => i.b() > 1,
+        Some(Intrinsic::Abs | Intrinsic::Floor | Intrinsic::Ceil | Intrinsic::Max | Intrinsic::Min) => {
+            i.b() > 1 && !in_place
+        }
+        Some(Intrinsic::Len | Intrinsic::Byte) => i.b() > 1 && !in_place,
+        _ => false,
+    };
+    (known && i.d() == 0 && (quick.is_some() || in_line)).then_some((native, quick))
 }
 
 /// Whether the tail call at `at` has always gone on with one function of Lua, with arguments whose number is known, and nothing to be closed.

@@ -14,6 +14,7 @@
 use super::facts::Fact;
 use super::{Known, Lowering, Ty};
 use crate::ssa::{Block, FloatCC, IntCC, Type, Value};
+use perilune_syntax::Op;
 use perilune_vm::machine::{UNKNOWN, layout};
 use perilune_vm::{Effect, Intrinsic, Native, Quick, Several, Tag};
 
@@ -44,13 +45,12 @@ impl Lowering<'_, '_> {
             return self.call_plainly(at);
         };
         let a = i.a() as usize;
-        let first = a + layout::GAP as usize;
-        let count = i.b() as usize - 1;
+        let (first, count) = self.arguments_of(at);
         let slow = self.slow(at);
         let before = self.now.clone();
         let arguments = Arguments { first, count, slow: slow.block };
         // Nothing is built before it is clear that all of it can be.
-        let result = match self.can_do(at, intrinsic, &arguments) {
+        let result = match self.can_do(at, intrinsic, (first, count)) {
             true => {
                 self.is_native(a, native, slow.block);
                 self.do_native(intrinsic, &arguments)
@@ -308,26 +308,61 @@ impl Lowering<'_, '_> {
     }
 
     /// Whether [`Lowering::do_native`] knows how.
-    fn can_do(&mut self, at: usize, intrinsic: Intrinsic, arguments: &Arguments) -> bool {
-        let types: Vec<Ty> = (0..arguments.count).map(|n| self.ty(arguments.first + n)).collect();
+    fn can_do(&self, at: usize, intrinsic: Intrinsic, (first, count): (usize, usize)) -> bool {
+        let types: Vec<Ty> = (0..count).map(|n| self.ty(first + n)).collect();
+        // What a tail call has given back is not seen.
         let result = self.site(at).result.only();
+        let gives = |tag: Tag| self.code(at).op() == Some(Op::TailCall) || result == Some(tag);
         let number = types[0].is_number();
         match intrinsic {
             Intrinsic::Abs => number,
-            Intrinsic::Sqrt | Intrinsic::Float(_) => types[0] != Ty::Table && result == Some(Tag::FLOAT),
+            Intrinsic::Sqrt | Intrinsic::Float(_) => types[0] != Ty::Table && gives(Tag::FLOAT),
             Intrinsic::Floor | Intrinsic::Ceil => {
-                types[0] == Ty::Int || (types[0] == Ty::Float && result == Some(Tag::INT))
+                types[0] == Ty::Int || (types[0] == Ty::Float && gives(Tag::INT))
             }
             Intrinsic::Max | Intrinsic::Min => types.len() == 2 && number && types[0] == types[1],
             Intrinsic::Len => types[0] == Ty::Any,
             Intrinsic::Byte => {
                 let position = types.len() == 1 || (types.len() == 2 && types[1] == Ty::Int);
-                types[0] == Ty::Any && position && result == Some(Tag::INT)
+                types[0] == Ty::Any && position && gives(Tag::INT)
             }
             // These are done elsewhere, if at all.
             Intrinsic::Ipairs(_) | Intrinsic::Pairs(_) | Intrinsic::Select | Intrinsic::SetMetatable => false,
             Intrinsic::Assert | Intrinsic::Type | Intrinsic::Sub => false,
         }
+    }
+
+    /// Whether instruction `at`, a tail call of a native without a quick form, can be a few instructions.
+    pub(super) fn may_give(&mut self, at: usize, native: &'static Native) -> bool {
+        let Some(intrinsic) = native.intrinsic else { return false };
+        let (first, count) = self.arguments_of(at);
+        if !self.can_do(at, intrinsic, (first, count)) {
+            return false;
+        }
+        let mut is_known = |n: usize| self.known(first + n).is_some();
+        match intrinsic {
+            Intrinsic::Abs | Intrinsic::Floor | Intrinsic::Ceil => is_known(0),
+            Intrinsic::Max | Intrinsic::Min => is_known(0) && is_known(1),
+            Intrinsic::Byte => count == 1 || is_known(1),
+            _ => true,
+        }
+    }
+
+    /// What a native gives that [may be](Lowering::may_give) a few instructions becomes the register of instruction
+    /// `at`; goes to `slow` if the arguments do not suit.
+    pub(super) fn give_in_line(&mut self, at: usize, native: &'static Native, slow: Block) {
+        let a = self.code(at).a() as usize;
+        let (first, count) = self.arguments_of(at);
+        let arguments = Arguments { first, count, slow };
+        self.is_native(a, native, slow);
+        let result = native.intrinsic.and_then(|intrinsic| self.do_native(intrinsic, &arguments));
+        self.define(a, result.expect("a native that can be done"));
+    }
+
+    /// Where the arguments of instruction `at`, a call of so many, are, and how many.
+    fn arguments_of(&self, at: usize) -> (usize, usize) {
+        let i = self.code(at);
+        (i.a() as usize + layout::GAP as usize, i.b() as usize - 1)
     }
 
     fn do_native(&mut self, intrinsic: Intrinsic, arguments: &Arguments) -> Option<Known> {
