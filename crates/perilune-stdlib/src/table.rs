@@ -69,10 +69,22 @@ impl Sequence {
         Ok(Sequence::Object(object))
     }
 
+    /// The table that it is, if that has none of these metamethods, and nobody else minds what is stored.
+    fn without(self, vm: &mut Vm, events: &[Event]) -> Option<Gc<Table>> {
+        match self {
+            Sequence::Raw(table) => Some(table),
+            Sequence::Object(object) => object.as_table().filter(|table| vm.may_store_without(*table, events)),
+        }
+    }
+
     /// Element `i` will soon be looked at.
     #[inline]
     pub(crate) fn foresee(self, vm: &Vm, i: i64) {
-        if let Sequence::Raw(table) = self {
+        let table = match self {
+            Sequence::Raw(table) => Some(table),
+            Sequence::Object(object) => object.as_table(),
+        };
+        if let Some(table) = table {
             vm.foresee(table, i);
         }
     }
@@ -149,7 +161,8 @@ fn insert(vm: &mut Vm) -> LuaResult<u32> {
             if (position as u64).wrapping_sub(1) >= end as u64 {
                 return Err(vm.arg_error(2, "position out of bounds"));
             }
-            if let Sequence::Raw(table) = sequence {
+            // What is moved is there, so nobody is asked for it; what comes behind it is new.
+            if let Some(table) = sequence.without(vm, &[Event::Len, Event::NewIndex]) {
                 let value = vm.arg(3);
                 if vm.raw_insert(table, position, value)? {
                     return Ok(0);
@@ -206,7 +219,7 @@ fn remove(vm: &mut Vm) -> LuaResult<u32> {
     if position != size && (position as u64).wrapping_sub(1) > size as u64 {
         return Err(vm.arg_error(2, "position out of bounds"));
     }
-    if let Sequence::Raw(table) = sequence
+    if let Some(table) = sequence.without(vm, &[Event::Len])
         && let Some(removed) = vm.raw_remove(table, position)?
     {
         return vm.ret(removed);

@@ -317,8 +317,9 @@ impl Vm {
 
     /// `obj[i] = val`, metamethods included.
     pub fn set_index_int(&mut self, obj: Value, i: i64, val: Value) -> LuaResult<()> {
+        // Of an element that is there no metamethod is asked.
         if let Some(t) = obj.as_table()
-            && t.metatable.is_null()
+            && (t.metatable.is_null() || self.may_store_raw(t) && !self.raw_get_int(t, i).is_nil())
         {
             return self.raw_set_int(t, i, val);
         }
