@@ -62,6 +62,11 @@ impl Experience {
     }
 }
 
+/// Whether what is mapped next has huge pages, if it is large: the system has found the last one in time.
+pub fn huge_pages_are_at_hand() -> bool {
+    HERE.left.load(Relaxed) == 0
+}
+
 /// Whether so many bytes that are to be mapped should have huge pages, if they are wanted at all.
 pub(crate) fn worth(bytes: usize) -> bool {
     HERE.advises(u32::try_from(bytes.div_ceil(CHUNK)).unwrap_or(u32::MAX))

@@ -97,6 +97,7 @@ pub use account::{
     program_has_room, program_limit, set_program_limit,
 };
 pub use heap::Heap;
+pub use hugepages::huge_pages_are_at_hand;
 pub use island::{
     Builder as IslandBuilder, Contents as IslandContents, FROZEN, ISLAND_CHUNK, ISLAND_PAGE, IslandRef,
     IslandStats, WATCHED, all_islands, is_island, island_bytes, island_number, island_stats, protect_islands,
