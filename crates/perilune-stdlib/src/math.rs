@@ -29,6 +29,15 @@ static SQRT: Native = Native::leaf("sqrt", sqrt).known_as(Intrinsic::Sqrt);
 static TAN: Native = Native::leaf("tan", tan).known_as(Intrinsic::Float(of_float::tan));
 static TOINTEGER: Native = Native::leaf("tointeger", tointeger).quick(Effect::Nothing, quick_tointeger);
 static TYPE: Native = Native::leaf("type", type_).quick(Effect::Nothing, quick_type);
+// Deprecated since Lua 5.3; PUC Lua has them as its makefile comes (`LUA_COMPAT_MATHLIB`), and so programs use them.
+static COSH: Native = Native::leaf("cosh", cosh).known_as(Intrinsic::Float(of_float::cosh));
+static FREXP: Native = Native::leaf("frexp", frexp);
+static LDEXP: Native = Native::leaf("ldexp", ldexp);
+static LOG10: Native = Native::leaf("log10", log10).known_as(Intrinsic::Float(of_float::log10));
+static POW: Native = Native::leaf("pow", pow).quick(Effect::Nothing, quick_pow);
+static SINH: Native = Native::leaf("sinh", sinh).known_as(Intrinsic::Float(of_float::sinh));
+static TANH: Native = Native::leaf("tanh", tanh).known_as(Intrinsic::Float(of_float::tanh));
+
 static ULT: Native = Native::leaf("ult", ult).quick(Effect::Nothing, quick_ult);
 
 /// Makes the table `math`.
@@ -36,14 +45,14 @@ static ULT: Native = Native::leaf("ult", ult).quick(Effect::Nothing, quick_ult);
 /// # Errors
 /// Only when memory runs out.
 pub fn open(vm: &mut Vm) -> LuaResult<()> {
-    let math = vm.new_table(0, 27)?;
+    let math = vm.new_table(0, 34)?;
     vm.set_loaded("math", math.into())?;
     vm.set_global("math", math.into())?;
     vm.register(
         math,
         &[
             &ABS, &ACOS, &ASIN, &ATAN, &CEIL, &COS, &DEG, &EXP, &FLOOR, &FMOD, &LOG, &MAX, &MIN, &MODF, &RAD,
-            &SIN, &SQRT, &TAN, &TOINTEGER, &ULT,
+            &SIN, &SQRT, &TAN, &TOINTEGER, &ULT, &COSH, &FREXP, &LDEXP, &LOG10, &POW, &SINH, &TANH,
         ],
     )?;
     let names = [vm.value_str(b"integer")?, vm.value_str(b"float")?];
@@ -88,12 +97,16 @@ float_functions! {
     acos = f64::acos;
     asin = f64::asin;
     cos = f64::cos;
+    cosh = f64::cosh;
     deg = |x| x * (180.0 / PI);
     exp = f64::exp;
+    log10 = f64::log10;
     rad = |x| x * (PI / 180.0);
     sin = f64::sin;
+    sinh = f64::sinh;
     sqrt = f64::sqrt;
     tan = f64::tan;
+    tanh = f64::tanh;
 }
 
 fn abs(vm: &mut Vm) -> LuaResult<u32> {
@@ -171,6 +184,67 @@ fn parts_of_float(x: f64) -> (Value, Value) {
 fn quick_modf(_: &mut Vm, call: Call<'_>, results: &mut Results) -> LuaResult<bool> {
     let Some((whole, rest)) = call.arguments.first().and_then(|&x| parts(x)) else { return Ok(false) };
     Ok(results.push(whole) && results.push(rest))
+}
+
+/// `math.pow(x, y)`
+fn pow(vm: &mut Vm) -> LuaResult<u32> {
+    let (x, y) = (number(vm, 1)?, number(vm, 2)?);
+    vm.ret(x.powf(y))
+}
+
+/// [`pow`] of two numbers.
+fn quick_pow(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let [x, y] = call.arguments else { return Ok(None) };
+    Ok(x.as_number().zip(y.as_number()).map(|(x, y)| Value::float(x.powf(y))))
+}
+
+/// `math.frexp(x)`: m and e, so that x is m times two to the power of e, and m at least a half and below one, or 0.
+fn frexp(vm: &mut Vm) -> LuaResult<u32> {
+    let x = number(vm, 1)?;
+    let (fraction, exponent) = fraction_and_exponent(x);
+    vm.push(Value::float(fraction));
+    vm.push(Value::int(exponent));
+    Ok(2)
+}
+
+/// `math.ldexp(m, e)`: m times two to the power of e.
+fn ldexp(vm: &mut Vm) -> LuaResult<u32> {
+    let x = number(vm, 1)?;
+    // An `int` of C, as in PUC Lua.
+    let exponent = vm.check_int(2)? as i32;
+    vm.ret(scaled(x, exponent.into()))
+}
+
+/// Where the exponent of a float is, and how much more than it.
+const EXPONENT: u32 = 52;
+const EXPONENT_MASK: u64 = 0x7ff << EXPONENT;
+const BIAS: i64 = 1023;
+
+fn fraction_and_exponent(x: f64) -> (f64, i64) {
+    if x == 0.0 || !x.is_finite() {
+        return (x, 0);
+    }
+    // What is too small to have an exponent of its own gets one.
+    let (x, less) = if x.is_subnormal() { (x * 2f64.powi(64), 64) } else { (x, 0) };
+    let exponent = ((x.to_bits() & EXPONENT_MASK) >> EXPONENT) as i64 - BIAS + 1;
+    let fraction = f64::from_bits(x.to_bits() & !EXPONENT_MASK | ((BIAS - 1) as u64) << EXPONENT);
+    (fraction, exponent - less)
+}
+
+/// `x` times two to the power of `exponent`, rounded once.
+fn scaled(x: f64, exponent: i64) -> f64 {
+    let (fraction, own) = fraction_and_exponent(x);
+    let exponent = own.saturating_add(exponent);
+    if fraction == 0.0 || !fraction.is_finite() {
+        return x;
+    }
+    // Exact but for the last product, by a power that is a float itself.
+    match exponent {
+        1025.. => fraction * f64::INFINITY,
+        -1021.. => fraction * 2.0 * 2f64.powi(exponent as i32 - 1),
+        -1080.. => fraction * 2f64.powi(-1000) * 2f64.powi(exponent as i32 + 1000),
+        _ => fraction * 0.0,
+    }
 }
 
 fn log(vm: &mut Vm) -> LuaResult<u32> {

@@ -73,7 +73,9 @@ impl Sequence {
     fn without(self, vm: &mut Vm, events: &[Event]) -> Option<Gc<Table>> {
         match self {
             Sequence::Raw(table) => Some(table),
-            Sequence::Object(object) => object.as_table().filter(|table| vm.may_store_without(*table, events)),
+            Sequence::Object(object) => {
+                object.as_table().filter(|table| vm.may_store_without(*table, events))
+            }
         }
     }
 
