@@ -268,6 +268,9 @@ function math.ceil(x) end
 ---The cosine of x radians.
 function math.cos(x) end
 
+---The hyperbolic cosine. Deprecated since Lua 5.3.
+function math.cosh(x) end
+
 ---Radians in degrees.
 function math.deg(x) end
 
@@ -280,9 +283,18 @@ function math.floor(x) end
 ---The remainder of x/y whose quotient is rounded towards zero.
 function math.fmod(x, y) end
 
+---m and e, so that x is m times 2^e, and m at least a half and below one, or 0. Deprecated since Lua 5.3.
+function math.frexp(x) end
+
+---m times 2^e. Deprecated since Lua 5.3.
+function math.ldexp(m, e) end
+
 ---The logarithm.
 ---@param base? number (e)
 function math.log(x, base) end
+
+---The logarithm to the base 10. Deprecated since Lua 5.3: math.log(x, 10).
+function math.log10(x) end
 
 ---The greatest of its arguments.
 function math.max(x, ...) end
@@ -292,6 +304,9 @@ function math.min(x, ...) end
 
 ---The part before the point, and that behind it.
 function math.modf(x) end
+
+---x to the power of y, a float. Deprecated since Lua 5.3: x ^ y.
+function math.pow(x, y) end
 
 ---Degrees in radians.
 function math.rad(x) end
@@ -305,11 +320,17 @@ function math.randomseed(x, y) end
 ---The sine of x radians.
 function math.sin(x) end
 
+---The hyperbolic sine. Deprecated since Lua 5.3.
+function math.sinh(x) end
+
 ---The square root.
 function math.sqrt(x) end
 
 ---The tangent of x radians.
 function math.tan(x) end
+
+---The hyperbolic tangent. Deprecated since Lua 5.3.
+function math.tanh(x) end
 
 ---x as an integer, if it is one; otherwise nil.
 function math.tointeger(x) end
