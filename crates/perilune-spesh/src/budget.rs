@@ -8,14 +8,16 @@
 //! something. With 1, programs of half a second lose more by waiting than others save, and so they do where
 //! what gains little has to gain more.
 //!
-//! But what ends within some ten milliseconds pays for all of that and gains nothing. So while a program is
-//! young what is made of it has to be worth more: [`MARGIN_OF_YOUNG`] times its cost until it has taken
-//! [`YOUNG`], falling to [`MARGIN`] until [`GROWN`]. (If a program of any age is as likely as any other to end
-//! before it is twice as old, the mean logarithm of what it takes is least if machine code is made when it is
-//! worth twice its cost.) The first [`FREE`] are spent by the margin of others: a small program has its one
-//! or two hot loops compiled by that, which is worth it nearly always, and functions that gain together are
-//! compiled together. And what is saved while a numeric loop goes on that knows how many rounds it has left
-//! ([`Window::ahead`], `perilune_vm::machine`, `rounds.rs`) is hardly a guess: [`MARGIN_OF_LOOPS`].
+//! But many programs have no hot spot: their time is in dozens of functions, each a hundredth of it, and code of
+//! them saves about as much as it costs until the program has run for a tenth of a second, if it does. They paid a
+//! quarter of their time for nothing, and more of them than not end before that. So the first [`FREE`] are spent by
+//! that margin: a small program has its one or two hot loops compiled by that, which is worth it nearly always, and
+//! functions that gain together are compiled together. What is spent beyond has to be *earned*: each nanosecond that
+//! goes by in machine code is taken to have saved [`EARNS`]. What has been spent and not been earned yet, as a part of
+//! the program's time, raises the margin, by [`RISES`] times that, up to [`MOST_MARGIN`]. So code that runs pays for
+//! more, and who gets little of it is made to wait until the program is old enough to bear it. And what is saved
+//! while a numeric loop goes on that knows how many rounds it has left ([`Window::ahead`],
+//! `perilune_vm::machine`, `rounds.rs`) is hardly a guess: [`MARGIN_OF_LOOPS`].
 //!
 //! A recording shows what the interpreter does. Once most of the time goes by in machine code, that is a
 //! small part of the program, whatever its parts are to each other. So what is saved is a part of the
@@ -49,7 +51,13 @@
 //!
 //! All times are processor time: a machine on which others run too makes nothing dearer.
 //!
-//! Rejected: thresholds of rounds and calls alone. They ask how hot a function is, not what is gained by
+//! Recording once more costs a millisecond, so the program takes at least one part in [`SOONEST`] of what it has taken
+//! until then: with 16 a program of a twentieth of a second was recorded each 3 ms, for as long as nothing came of it.
+//!
+//! Rejected: a margin by the program's age alone (2.5 until 12 ms, falling to 0.35 until 30 ms). It is as large for a
+//! program whose first code has doubled its speed as for one that has nothing of it. A smaller sum for the beginning
+//! (3 to 15 ms in place of 35): long programs take 1.01 to 1.06 of the time, short ones what they took.
+//! Thresholds of rounds and calls alone. They ask how hot a function is, not what is gained by
 //! compiling it, nor what has been spent.
 
 use crate::sys::clock;
@@ -59,17 +67,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A function is expected to be used for so many times as long as it has been there.
 const LIVES: f64 = 2.0;
-/// What is expected to be gained is to be so many times the cost.
+/// What is expected to be gained is to be so many times the cost,
 const MARGIN: f64 = 0.35;
-/// The same of programs
-const MARGIN_OF_YOUNG: f64 = 2.5;
-/// that have taken less than this, in nanoseconds;
-const YOUNG: f64 = 12.0e6;
-/// in between up to this.
-const GROWN: f64 = 30.0e6;
+/// and so many times more for each part of the program's time that has been spent and not been earned,
+const RISES: f64 = 15.0;
+/// but no more than this.
+const MOST_MARGIN: f64 = 2.5;
+/// What goes by in machine code would have taken so many times longer.
+const EARNS: f64 = 1.5;
 /// A program that has taken so many nanoseconds does more than the last recordings show.
 const ADULT: u64 = 100_000_000;
-/// Until so much has been spent, in nanoseconds, programs count as grown.
+/// Until so much has been spent, in nanoseconds, nothing has to be earned.
 const FREE: f64 = 3.0e6;
 /// What is saved while loops go on that are under way is to be so many times the cost.
 const MARGIN_OF_LOOPS: f64 = 1.3;
@@ -136,38 +144,17 @@ pub struct Budget {
     early: i64,
     /// What has been spent.
     spent: u64,
+    /// What machine code has saved, in nanoseconds, by when the program had taken so much.
+    earned: (f64, u64),
     /// The same of the last [`SECOND`]: when, in the process's time, and how much.
     lately: VecDeque<(u64, u64)>,
     /// When the program has taken so much, something may be worth its cost that was not.
     later: Cell<u64>,
 }
 
-/// By how much the margin falls in each nanosecond between [`YOUNG`] and [`GROWN`].
-const FALLS: f64 = (MARGIN_OF_YOUNG - MARGIN) / (GROWN - YOUNG);
-
-/// How many times its cost something has to be worth, for a program that has taken so many nanoseconds.
-fn margin(program: f64) -> f64 {
-    MARGIN + (GROWN - program.clamp(YOUNG, GROWN)) * FALLS
-}
-
-/// What the program will have taken when what is worth this part of its cost by now is worth enough: it is
-/// worth more with each nanosecond, and has to be worth less.
-fn enough_at(program: f64, part: f64) -> f64 {
-    let each = part / program.max(1.0);
-    let (young, between, grown) =
-        (MARGIN_OF_YOUNG / each, (MARGIN_OF_YOUNG + FALLS * YOUNG) / (each + FALLS), MARGIN / each);
-    if young <= YOUNG {
-        young
-    } else if between <= GROWN {
-        between
-    } else {
-        grown
-    }
-}
-
 /// From one recording to the next appointment the program takes at least one part in so many of what it has
 /// taken.
-const SOONEST: u64 = 16;
+const SOONEST: u64 = 8;
 
 impl Budget {
     /// Nothing has been spent yet.
@@ -178,6 +165,7 @@ impl Budget {
             reserve: 0,
             early: EARLY,
             spent: 0,
+            earned: (0.0, 0),
             lately: VecDeque::new(),
             later: Cell::new(u64::MAX),
         }
@@ -217,6 +205,32 @@ impl Budget {
         let since = self.process().saturating_sub(SECOND);
         self.lately.retain(|(when, _)| *when >= since);
         self.lately.push_back((self.process(), nanos));
+    }
+
+    /// Since it was last told, this part of the program's time was the interpreter's.
+    pub fn earn(&mut self, interpreted: f64) {
+        let (earned, since) = self.earned;
+        let compiled = self.program.saturating_sub(since) as f64 * (1.0 - interpreted);
+        self.earned = (earned + compiled * EARNS, self.program);
+    }
+
+    /// What has been spent and not been earned, if `cost` is spent as well.
+    fn unearned(&self, cost: f64) -> f64 {
+        (self.spent as f64 + cost - self.earned.0).max(0.0)
+    }
+
+    /// How many times its cost something has to be worth that costs so much.
+    fn margin(&self, cost: f64) -> f64 {
+        (MARGIN + RISES * self.unearned(cost) / (self.program as f64).max(1.0)).min(MOST_MARGIN)
+    }
+
+    /// What the program will have taken when what is worth `worth` by now, and costs `cost`, is worth enough: it is
+    /// worth more with each nanosecond, and has to be worth less.
+    fn enough_at(&self, worth: f64, cost: f64) -> f64 {
+        let each = worth / cost / (self.program as f64).max(1.0);
+        let falling =
+            (MARGIN + (MARGIN * MARGIN + 4.0 * each * RISES * self.unearned(cost)).sqrt()) / (2.0 * each);
+        falling.min(MOST_MARGIN / each)
     }
 
     /// Whether what is compiled now is likely to be all that runs for a while: later a function is called from
@@ -268,12 +282,12 @@ impl Budget {
         }
         let margin = match self.allowance > 0 {
             true if self.spent as f64 + cost <= FREE => MARGIN,
-            true => margin(program),
+            true => self.margin(cost),
             false => DEAR,
         };
         let enough = worth >= cost * margin;
         if !enough && worth > 0.0 {
-            self.returns_at(enough_at(program, worth / cost) as u64);
+            self.returns_at(self.enough_at(worth, cost) as u64);
         }
         enough
     }
@@ -456,25 +470,42 @@ mod tests {
     }
 
     #[test]
-    fn young_programs_ask_for_more_than_what_is_spent_anyway() {
+    fn what_is_spent_has_to_be_earned() {
         let mut budget = Budget::new();
         budget.program = 10_000_000;
         assert!(budget.invests(1.1e6, 1.1e6, 2.9e6, 0.0), "a small loop is compiled at once");
-        assert!(!budget.invests(1.9e6, 1.9e6, 3.1e6, 0.0) && budget.invests(8.0e6, 8.0e6, 3.1e6, 0.0));
-        budget.spend(2_000_000);
-        assert!(!budget.invests(1.0e6, 1.0e6, 1.1e6, 0.0) && budget.invests(0.4e6, 0.4e6, 0.9e6, 0.0));
-        budget.program = 60_000_000;
-        assert!(budget.invests(0.4e6, 0.4e6, 1.1e6, 0.0));
+        assert!(!budget.invests(3.0e6, 3.0e6, 3.1e6, 0.0) && budget.invests(8.0e6, 8.0e6, 3.1e6, 0.0));
+        budget.spend(3_000_000);
+        assert!(!budget.invests(1.0e6, 1.0e6, 1.0e6, 0.0));
+        // With what is asked for a tenth of the time has been spent for nothing, then two hundredths.
+        budget.program = 40_000_000;
+        assert!(!budget.invests(1.8e6, 1.8e6, 1.0e6, 0.0) && budget.invests(1.9e6, 1.9e6, 1.0e6, 0.0));
+        budget.program = 200_000_000;
+        assert!(!budget.invests(0.6e6, 0.6e6, 1.0e6, 0.0) && budget.invests(0.7e6, 0.7e6, 1.0e6, 0.0));
+        // Half of that time has gone by in machine code.
+        budget.earn(0.5);
+        assert!(budget.invests(0.36e6, 0.36e6, 1.0e6, 0.0) && !budget.invests(0.3e6, 0.3e6, 1.0e6, 0.0));
+        let earned = budget.earned;
+        budget.earn(0.0);
+        assert_eq!(budget.earned, earned, "no time has gone by since");
     }
 
     #[test]
     fn appointments_are_made_for_when_it_is_enough() {
-        assert!((margin(1.0e6) - MARGIN_OF_YOUNG).abs() < 1e-9 && (margin(90.0e6) - MARGIN).abs() < 1e-9);
-        for (program, part) in [(5.0e6, 0.9), (10.0e6, 0.4), (20.0e6, 1.0), (40.0e6, 0.1), (200.0e6, 0.3)] {
-            let then = enough_at(program, part);
-            let worth = part * then / program;
-            assert!((worth - margin(then)).abs() < 1e-6, "{program} {part}: {worth} at {then}");
-            assert!(part > margin(program) || then >= program);
+        for spent in [0, 1_000_000, 10_000_000] {
+            for (program, part) in [(5.0e6, 0.9), (10.0e6, 0.4), (20.0e6, 1.0), (40.0e6, 0.1), (200.0e6, 0.3)]
+            {
+                let mut budget = Budget::new();
+                budget.program = program as u64;
+                budget.spend(spent);
+                let (worth, cost) = (part * 3.0e6, 3.0e6);
+                let is_enough = part >= budget.margin(cost);
+                let then = budget.enough_at(worth, cost);
+                assert!(is_enough || then >= program);
+                budget.program = then as u64;
+                let worth = part * then / program;
+                assert!((worth - budget.margin(cost)).abs() < 1e-3, "{program} {part}: {worth} at {then}");
+            }
         }
     }
 

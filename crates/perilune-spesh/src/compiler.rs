@@ -322,7 +322,11 @@ impl Compiler {
         recording: Recording,
         mut budget: Option<&mut Budget>,
     ) -> (Vec<(usize, Arc<MachineCode>)>, u64) {
-        let program = budget.as_deref_mut().map_or(0, Budget::program);
+        let program = budget.as_deref_mut().map_or(0, |budget| {
+            let program = budget.program();
+            budget.earn(recording.interpreted.into());
+            program
+        });
         let window = self.profiles.begins(&recording, program);
         let is_spent = budget.as_deref().is_some_and(Budget::is_spent);
         let purse = budget.map(|budget| (&*budget, window));
