@@ -241,7 +241,8 @@ pl.scope(function(s)
             a:close()
             return
           end
-          bytes = bytes:sub(1, -2) .. string.char(bytes:byte(-1) ~ 1)
+          -- All of it: several answers may come at once, of which each is to be refused.
+          bytes = bytes:gsub(".", function(byte) return string.char(byte:byte() ~ 1) end)
         end
         a:write(bytes)
         a:flush()
