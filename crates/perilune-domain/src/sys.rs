@@ -75,6 +75,16 @@ pub(crate) fn trim_allocator() {
     unsafe { libc::malloc_trim(0) };
 }
 
+/// Asks for huge pages for what lies within an allocation of so many bytes.
+pub(crate) fn ask_for_huge_pages(data: &mut [u8]) {
+    const PAGE: usize = 4096;
+    let at = data.as_mut_ptr() as usize;
+    let start = at.next_multiple_of(PAGE);
+    let bytes = data.len().saturating_sub(start - at) & !(PAGE - 1);
+    // SAFETY: advice about pages that lie within the slice.
+    unsafe { libc::madvise(start as *mut _, bytes, libc::MADV_HUGEPAGE) };
+}
+
 /// Makes a descriptor at which a thread waits until signal handlers ring.
 pub(crate) fn make_bell() -> Option<i32> {
     // SAFETY: makes a descriptor.

@@ -222,16 +222,16 @@ impl BlockSpace {
                 (left.chunk, false, warm::TAKEN)
             }
             None => {
-                let mapping = memory::map(CHUNK, huge).or_else(|| {
+                let base = memory::map(CHUNK, huge).or_else(|| {
                     self.refused = true;
-                    self.reserve.take().map(|base| memory::Mapping { base, huge_pages: false })
+                    self.reserve.take()
                 })?;
                 // SAFETY: just mapped, for this heap alone; the header is written before anybody else has it.
-                (unsafe { ChunkRef::at(mapping.base) }, mapping.huge_pages, 0)
+                (unsafe { ChunkRef::at(base) }, huge, 0)
             }
         };
         if !self.refused && self.reserve.is_none() {
-            self.reserve = memory::map(CHUNK, false).map(|m| m.base);
+            self.reserve = memory::map(CHUNK, false);
         }
         Some(found)
     }
@@ -376,7 +376,7 @@ impl BlockSpace {
                 memory::discard(at, CHUNK);
                 Some(at)
             };
-            self.reserve = self.reserve.or_else(idle).or_else(|| memory::map(CHUNK, false).map(|m| m.base));
+            self.reserve = self.reserve.or_else(idle).or_else(|| memory::map(CHUNK, false));
             self.refused = self.reserve.is_none();
         }
     }

@@ -309,7 +309,7 @@ impl LargeSpace {
             None => {
                 let huge_pages = self.has_huge_pages(mapped);
                 // SAFETY: just mapped, for this heap alone; the header is written below.
-                let chunk = unsafe { ChunkRef::at(memory::map(mapped, huge_pages)?.base) };
+                let chunk = unsafe { ChunkRef::at(memory::map(mapped, huge_pages)?) };
                 self.mapped += mapped;
                 (chunk, mapped)
             }

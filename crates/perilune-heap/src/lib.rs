@@ -74,7 +74,6 @@ mod blocks;
 mod clock;
 mod collect;
 mod heap;
-mod hugepages;
 mod island;
 mod large;
 mod layout;
@@ -97,7 +96,6 @@ pub use account::{
     program_has_room, program_limit, set_program_limit,
 };
 pub use heap::Heap;
-pub use hugepages::huge_pages_are_at_hand;
 pub use island::{
     Builder as IslandBuilder, Contents as IslandContents, FROZEN, ISLAND_CHUNK, ISLAND_PAGE, IslandRef,
     IslandStats, WATCHED, all_islands, is_island, island_bytes, island_number, island_stats, protect_islands,
@@ -106,7 +104,6 @@ pub use mark::Marker;
 pub use sample::Notify;
 pub use small::give_back as give_back_pieces;
 pub use stats::{HeapStats, Histogram};
-pub use sys::memory::ask_for_huge_pages;
 pub use sys::stack_word;
 pub use warm::release_warm_chunks;
 

@@ -34,6 +34,7 @@ use super::{fill, meant, quoted, refuse_other_names};
 use crate::races::shadow::{Access, Shadow};
 use crate::races::{self, on};
 use crate::surplus::ANY;
+use crate::sys;
 use perilune_heap::{charge_arrays, program_has_room};
 use perilune_vm::shared::{ArrayView, Element, SharedKind, SharedObject, downcast_arc};
 use perilune_vm::{Gc, Kind as NativeKind, LuaResult, Native, Table, Type, Value, Vm};
@@ -75,7 +76,7 @@ impl Memory {
         }
         if bytes >= HUGE {
             // SAFETY: the allocation just made, of at least so many bytes, which are zeros.
-            perilune_heap::ask_for_huge_pages(unsafe { std::slice::from_raw_parts_mut(data, bytes) });
+            sys::ask_for_huge_pages(unsafe { std::slice::from_raw_parts_mut(data, bytes) });
         }
         charge_arrays(layout.size() as isize);
         Some(Memory { data, layout, shadow: None })

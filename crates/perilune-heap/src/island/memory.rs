@@ -193,7 +193,7 @@ impl Memory {
             match map_at(at, bytes) {
                 Place::Mapped => {
                     self.mapped += bytes;
-                    pages::choose_fresh_pages(at, bytes, huge);
+                    pages::choose_pages(at, bytes, huge);
                     return Ok(at);
                 }
                 Place::Occupied => continue,

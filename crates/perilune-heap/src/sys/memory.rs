@@ -5,7 +5,6 @@
 //! huge page, 670 us for 512 small ones), so the callers of [`release`] and [`discard`] wait before they give
 //! anything back.
 
-use crate::hugepages;
 use crate::layout::CHUNK;
 use crate::space;
 use rustix::mm::{
@@ -13,32 +12,16 @@ use rustix::mm::{
     mremap_fixed, munmap,
 };
 
-/// Maps `bytes` (a multiple of 4096), aligned to [`CHUNK`] and filled with zeros, with huge pages if they are
-/// wanted and at hand. `None` if the system refuses.
-pub fn map(bytes: usize, huge_pages: bool) -> Option<Mapping> {
+/// Maps `bytes` (a multiple of 4096), aligned to [`CHUNK`] and filled with zeros. `None` if the system
+/// refuses.
+pub fn map(bytes: usize, huge_pages: bool) -> Option<usize> {
     let mut base = reserve(bytes)?;
     if !base.is_multiple_of(CHUNK) {
         unmap(base, bytes);
         base = reserve_aligned(bytes)?;
     }
-    let huge_pages = choose_fresh_pages(base, bytes, huge_pages);
-    Some(Mapping { base, huge_pages })
-}
-
-/// What [`map`] has mapped.
-pub struct Mapping {
-    pub base: usize,
-    pub huge_pages: bool,
-}
-
-/// As [`choose_pages`], for what has just been mapped, is aligned to [`CHUNK`] and used for nothing yet.
-pub fn choose_fresh_pages(at: usize, bytes: usize, huge: bool) -> bool {
-    let huge = choose_pages(at, bytes, huge);
-    if huge && bytes >= CHUNK {
-        // SAFETY: mapped, for us alone, and all zeros.
-        hugepages::try_one(|| unsafe { (at as *mut u8).write_volatile(0) });
-    }
-    huge
+    choose_pages(base, bytes, huge_pages);
+    Some(base)
 }
 
 fn reserve(len: usize) -> Option<usize> {
@@ -90,11 +73,7 @@ pub fn remap(base: usize, old: usize, new: usize, huge_pages: bool) -> Option<us
     if huge_pages {
         // For all of it, though what is there keeps its pages: the system moves a mapping only if it is of
         // one kind.
-        let huge_pages = choose_pages(base, new, true);
-        let (fresh, end) = ((base + old).next_multiple_of(CHUNK), base + new);
-        if huge_pages && fresh < end {
-            choose_fresh_pages(fresh, end - fresh, true);
-        }
+        advise(base, new, Advice::LinuxHugepage);
     }
     Some(base)
 }
@@ -136,24 +115,9 @@ pub fn unmap(at: usize, bytes: usize) -> bool {
     unsafe { munmap(at as *mut _, bytes) }.is_ok()
 }
 
-/// Whether a mapping is to have huge pages or not, from its first touch on; if they are not at hand, it has small
-/// ones all the same. Returns which it has.
-pub fn choose_pages(at: usize, bytes: usize, huge: bool) -> bool {
-    let huge = huge && hugepages::worth(bytes);
+/// Whether a mapping is to have huge pages or not, from its first touch on.
+pub fn choose_pages(at: usize, bytes: usize, huge: bool) {
     advise(at, bytes, if huge { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage });
-    huge
-}
-
-/// Asks for huge pages for what lies within memory that has just been allocated and holds zeros, if they are at hand.
-pub fn ask_for_huge_pages(zeros: &mut [u8]) {
-    const PAGE: usize = 4096;
-    let range = zeros.as_mut_ptr_range();
-    let (start, end) = ((range.start as usize).next_multiple_of(PAGE), range.end as usize & !(PAGE - 1));
-    let chunk = start.next_multiple_of(CHUNK);
-    if chunk + CHUNK <= end && choose_pages(start, end - start, true) {
-        // SAFETY: within the slice, which holds zeros.
-        hugepages::try_one(|| unsafe { (chunk as *mut u8).write_volatile(0) });
-    }
 }
 
 /// Lets the processor refuse stores into a range of a mapping, or allow them again.
@@ -203,7 +167,7 @@ mod tests {
 
     #[test]
     fn contents_move_with_a_mapping() {
-        let at = map(3 * CHUNK, true).unwrap().base;
+        let at = map(3 * CHUNK, true).unwrap();
         // SAFETY: freshly mapped, large enough.
         unsafe {
             *((at + 8) as *mut u64) = 5;
@@ -222,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_mapping_that_gets_huge_pages_as_it_grows_grows_on() {
-        let mut at = map(CHUNK, false).unwrap().base;
+        let mut at = map(CHUNK, false).unwrap();
         for chunks in [1, 3, 9, 27] {
             // SAFETY: mapped, and as large.
             unsafe { *((at + chunks * CHUNK - 8) as *mut u64) = chunks as u64 };
@@ -236,7 +200,7 @@ mod tests {
     #[test]
     fn mappings_are_aligned_and_zero() {
         for bytes in [CHUNK, 4096, 3 * CHUNK + 8192] {
-            let at = map(bytes, false).unwrap().base;
+            let at = map(bytes, false).unwrap();
             assert!(at.is_multiple_of(CHUNK));
             // SAFETY: freshly mapped, large enough.
             unsafe {
