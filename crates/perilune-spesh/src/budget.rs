@@ -9,8 +9,8 @@
 //! what gains little has to gain more.
 //!
 //! But many programs have no hot spot: their time is in dozens of functions, each a hundredth of it, and code of
-//! them saves about as much as it costs until the program has run for a tenth of a second, if it does. They paid a
-//! quarter of their time for nothing, and more of them than not end before that. So the first [`FREE`] are spent by
+//! them saves about as much as it costs until the program has run for a tenth of a second, if it does. Those that
+//! ended before paid a sixth of their time for nothing. So the first [`FREE`] are spent by
 //! that margin: a small program has its one or two hot loops compiled by that, which is worth it nearly always, and
 //! functions that gain together are compiled together. What is spent beyond has to be *earned*: each nanosecond that
 //! goes by in machine code is taken to have saved [`EARNS`]. What has been spent and not been earned yet, as a part of
@@ -51,7 +51,7 @@
 //!
 //! All times are processor time: a machine on which others run too makes nothing dearer.
 //!
-//! Recording once more costs a millisecond, so the program takes at least one part in [`SOONEST`] of what it has taken
+//! Recording once more costs half a millisecond or more, so the program takes at least one part in [`SOONEST`] of what it has taken
 //! until then: with 16 a program of a twentieth of a second was recorded each 3 ms, for as long as nothing came of it.
 //!
 //! Rejected: a margin by the program's age alone (2.5 until 12 ms, falling to 0.35 until 30 ms). It is as large for a
@@ -73,7 +73,7 @@ const MARGIN: f64 = 0.35;
 const RISES: f64 = 15.0;
 /// but no more than this.
 const MOST_MARGIN: f64 = 2.5;
-/// What goes by in machine code would have taken so many times longer.
+/// Each nanosecond that goes by in machine code is taken to have saved so many.
 const EARNS: f64 = 1.5;
 /// A program that has taken so many nanoseconds does more than the last recordings show.
 const ADULT: u64 = 100_000_000;

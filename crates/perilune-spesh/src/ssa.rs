@@ -390,10 +390,12 @@ impl Function {
         }
     }
 
-    /// The integer whose float it is, if it was made of one.
+    /// The word whose float it is, if it was made of one.
     pub fn float_of(&self, value: Value) -> Option<Value> {
         match *self.data(self.made_by(value)?) {
-            Data::Unary { opcode: Opcode::FcvtFromSint, arg } => Some(arg),
+            Data::Unary { opcode: Opcode::FcvtFromSint, arg } => {
+                Some(arg).filter(|&arg| self.ty(arg) == Type::I64)
+            }
             _ => None,
         }
     }

@@ -228,9 +228,6 @@ pub(super) fn tail_native(log: &Log, at: usize, in_place: bool) -> Option<(&'sta
     // What depends on more than that its argument is a number has nothing else to do in place of a call.
     let in_line = match native.intrinsic {
         Some(Intrinsic::Sqrt | Intrinsic::Float(_)) => i.b() > 1,
-        Some(Intrinsic::Abs | Intrinsic::Floor | Intrinsic::Ceil | Intrinsic::Max | Intrinsic::Min) => {
-            i.b() > 1 && !in_place
-        }
         Some(Intrinsic::Len | Intrinsic::Byte) => i.b() > 1 && !in_place,
         _ => false,
     };

@@ -339,12 +339,11 @@ impl Lowering<'_, '_> {
         if !self.can_do(at, intrinsic, (first, count)) {
             return false;
         }
-        let mut is_known = |n: usize| self.known(first + n).is_some();
         match intrinsic {
-            Intrinsic::Abs | Intrinsic::Floor | Intrinsic::Ceil => is_known(0),
-            Intrinsic::Max | Intrinsic::Min => is_known(0) && is_known(1),
-            Intrinsic::Byte => count == 1 || is_known(1),
-            _ => true,
+            Intrinsic::Sqrt | Intrinsic::Float(_) | Intrinsic::Len => true,
+            Intrinsic::Byte => count == 1 || self.known(first + 1).is_some(),
+            // These have quick forms.
+            _ => false,
         }
     }
 
